@@ -1,0 +1,107 @@
+"""Commands as people type them, and the words they are answered with. Pure.
+
+`/stop`, `/STOP `, `/stop!` and `/stop@botname` are the same command. A slash with a word that is no command is
+answered with the list and never reaches the agent; a slash inside a path (`/etc/hosts`) is ordinary text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scheduler import SchedulerStatistics, SessionStatistics, Stopped
+
+COMMANDS = {
+    "stop": "stop the oldest thing that runs here; with nothing running, what waits",
+    "stopall": "stop everything here: what runs, what waits, and every helper",
+    "status": "what runs and what waits, here and in every lane",
+    "help": "this list",
+}
+STOPS = frozenset({"stop", "stopall"})
+
+_COMMAND = re.compile(r"\s*/(?P<name>[A-Za-z][A-Za-z0-9_]*)(?:@\w+)?[.,;:!?…]*(?:\s+(?P<rest>.*))?\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    name: str
+    rest: str = ""
+
+    @property
+    def known(self) -> bool:
+        return self.name in COMMANDS
+
+    @property
+    def stops(self) -> bool:
+        return self.name in STOPS
+
+
+def parse_command(text: str) -> Command | None:
+    found = _COMMAND.fullmatch(text)
+    return None if found is None else Command(found["name"].lower(), (found["rest"] or "").strip())
+
+
+def help_text() -> str:
+    return "\n".join(["Commands:", *(f"  /{name:<8} {about}" for name, about in COMMANDS.items())])
+
+
+def unknown_text(command: Command) -> str:
+    return f"There is no command /{command.name}.\n{help_text()}"
+
+
+def stop_text(stopped: Stopped, *, also_messages: int = 0) -> str:
+    """What a stop did, in words. ``also_messages`` arrived together with it and were never queued."""
+    messages = stopped.messages + also_messages
+    parts = [counted(stopped.running, "run")] if stopped.running else []
+    if stopped.children:
+        parts.append(counted(stopped.children, "helper"))
+    if messages:
+        parts.append(f"{messages} waiting message{'' if messages == 1 else 's'}")
+    if parts:
+        text = f"Stopped {joined(parts)}"
+    elif stopped.stopping:
+        text = "Already stopping"
+    elif stopped.finishing:
+        text = "Too late to stop: the answer is on its way"
+    else:
+        return "Nothing to stop: nothing runs or waits here."
+    return f"{text}; {counted(stopped.left, 'message')} still waiting." if stopped.left else f"{text}."
+
+
+def status_text(here: SessionStatistics, everywhere: SchedulerStatistics) -> str:
+    waiting = here.buffered + here.waiting + here.steering
+    lines = [f"Here: {here.running} running{stopping(here.stopping)}, {waiting} waiting{throttled(here)}.", "Lanes:"]
+    for lane in everywhere.lanes:
+        extra = [f"{lane.waiting} waiting"] if lane.waiting else []
+        if lane.parked:
+            extra.append(f"{lane.parked} waiting for helpers")
+        if lane.stuck:
+            extra.append(f"{lane.stuck} stuck")
+        if lane.waiting and lane.oldest_wait_s >= 1:
+            extra.append(f"the oldest for {lane.oldest_wait_s:.0f} s")
+        lines.append("".join([f"  {lane.name:<10} {lane.active} of {lane.limit} running", *(f", {e}" for e in extra)]))
+    return "\n".join(lines)
+
+
+def stopping(count: int) -> str:
+    return f" ({count} stopping)" if count else ""
+
+
+def throttled(here: SessionStatistics) -> str:
+    return "; one at a time because the history is long" if here.throttled else ""
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def joined(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def excerpt(text: str, length: int = 40) -> str:
+    """Enough of a message to recognise it by."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1].rstrip()}…"

@@ -1,0 +1,97 @@
+"""The control path: commands act the moment they are accepted, whatever the lanes are doing.
+
+A stop acts in memory at once, is then written to the store, and is answered last; the answer overtakes the outbox.
+Whoever wins the store's compare-and-set of `begin` and `settle` against `stop` decides, so a message that was stopped
+never starts later.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gateway.commands import help_text, status_text, stop_text, unknown_text
+from gateway.persist import persist
+from store.records import MessageState, Note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import trio
+
+    from gateway.commands import Command
+    from gateway.outbound import Outbound
+    from gateway.quiet import Quiet
+    from scheduler import Scheduler
+    from store.protocols import MessageStore
+    from store.records import Message
+
+
+class Control:
+    def __init__(
+        self, nursery: trio.Nursery, store: MessageStore, scheduler: Scheduler, outbound: Outbound, quiet: Quiet
+    ) -> None:
+        self._nursery = nursery
+        self._store = store
+        self._scheduler = scheduler
+        self._outbound = outbound
+        self._quiet = quiet
+
+    @staticmethod
+    def may_stop(stop: Message, other: Message) -> bool:
+        """In a group members stop what they started themselves; admins, and people in their own chat, everything."""
+        if stop.session != other.session:
+            return False
+        return whose(stop) in (None, other.incoming.sender)
+
+    def stop(self, message: Message, command: Command, earlier: Sequence[int], done: Callable[[int], None]) -> None:
+        """Stop now, in memory; write and answer as soon as the store allows."""
+        session, sender = str(message.session), whose(message)
+        if command.name == "stopall" or (earlier and not self._scheduler.session_statistics(session).running):
+            stopped = self._scheduler.cancel_all(session, sender)
+            only = None
+        else:
+            stopped = self._scheduler.cancel_oldest(session, sender)
+            only = [*earlier, *(request.payload.id for request in stopped.reached if request.payload is not None)]
+        text = stop_text(stopped, also_messages=len(earlier))
+        self._start(self._write_stop, message, sender, only, text, done)
+
+    def answer(self, message: Message, command: Command, done: Callable[[int], None]) -> None:
+        if command.name == "status":
+            here = self._scheduler.session_statistics(str(message.session))
+            text = status_text(here, self._scheduler.statistics())
+        elif command.name == "help":
+            text = help_text()
+        else:
+            text = unknown_text(command)
+        self._start(self._write_answer, message, text, done)
+
+    def _start(self, write: Callable[..., object], *args: object) -> None:
+        self._quiet.begin()
+        self._nursery.start_soon(write, *args)  # type: ignore[arg-type]
+
+    async def _write_stop(
+        self,
+        message: Message,
+        sender: str | None,
+        only: Sequence[int] | None,
+        text: str,
+        done: Callable[[int], None],
+    ) -> None:
+        await persist(partial(self._store.stop, message.session, message.id - 1, sender=sender, only=only))
+        await self._write_answer(message, text, done)
+
+    async def _write_answer(self, message: Message, text: str, done: Callable[[int], None]) -> None:
+        turn = f"command-{message.id}"
+        note = Note(message.session, text, urgent=True)
+        await persist(partial(self._store.begin, turn, [message.id]))
+        await persist(partial(self._store.settle, turn, [message.id], MessageState.DONE, [note]))
+        self._outbound.poke()
+        done(message.id)
+        self._quiet.end()
+
+
+def whose(message: Message) -> str | None:
+    """Whose work this person may stop: their own in a group, everybody's (None) elsewhere."""
+    incoming = message.incoming
+    return incoming.sender if incoming.group and not incoming.admin else None

@@ -1,0 +1,258 @@
+"""Every setting once: its name, default, range and meaning; read at the start, frozen afterwards.
+
+    environment ─┐
+                 ├─> names known? ─> values sound? ─> Loaded(settings, where each value came from, warnings)
+    .env ────────┘       │                 │
+                      warning         SettingsError with all problems at once
+
+A variable is the prefix, the group and the field: GOCLAW_ + LANE + MAIN. The environment wins over `.env`, `.env` over
+the default. Blanks around a value do not matter. An empty value is an error like any other bad value, since nobody can
+tell whether it was meant as "none" or as "the default"; leaving the variable out is the way to ask for the default.
+An unknown GOCLAW_ variable is a warning. The value of a secret is never shown, and neither is that of an unknown
+variable, which may be a secret under a misspelt name.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic_settings import EnvSettingsSource
+
+from gateway.env_file import EnvFile, read_env_file
+from gateway.variables import PREFIX, Group, SettingsTree, Variable, variable_name, variables
+
+QueueMode = Literal["queue", "followup", "collect", "steer", "interrupt"]
+DropPolicy = Literal["old", "new"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+Origin = Literal["default", "environment", ".env"]
+
+
+def _read_whole(value: object) -> object:
+    # int() also takes "٣", "1_000" and "+5", and pydantic "2.0" and True; a setting takes digits.
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,18}", value):
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError("not a whole number")
+
+
+def _read_choice(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+Whole = Annotated[int, BeforeValidator(_read_whole)]
+
+
+def _whole(default: int, low: int, high: int, unit: str, about: str) -> Any:
+    return Field(default, ge=low, le=high, description=about, json_schema_extra={"unit": unit})
+
+
+class LaneSettings(Group):
+    """Lanes: how many runs of one kind go at once, per process"""
+
+    main: Whole = _whole(2, 1, 10_000, "runs", "Runs that answer people.")
+    subagent: Whole = _whole(4, 1, 10_000, "runs", "Runs of helpers that an agent starts for a part of its work.")
+    delegate: Whole = _whole(100, 1, 10_000, "runs", "Runs of agents that another agent handed work to by name.")
+    cron: Whole = _whole(1, 1, 10_000, "runs", "Runs of cron jobs.")
+    heartbeat: Whole = _whole(1, 1, 10_000, "runs", "Runs that look at HEARTBEAT.md.")
+
+
+class QueueSettings(Group):
+    """Queue: what happens to messages while their conversation is busy"""
+
+    mode: Annotated[QueueMode, BeforeValidator(_read_choice)] = Field(
+        "queue",
+        description="queue: each message waits for its turn, in order (followup is the same). collect: adjacent waiting"
+        " messages of one sender become one turn. steer: the running agent gets the message at its next step."
+        " interrupt: the run is cancelled, what waits is dropped, and the new message starts.",
+    )
+    cap: Whole = _whole(10, 1, 10_000, "turns", "How many turns of one conversation may wait.")
+    drop: Annotated[DropPolicy, BeforeValidator(_read_choice)] = Field(
+        "old",
+        description="Who goes when that many wait already. old: the one that waited longest. new: the newcomer."
+        " The sender is told either way.",
+    )
+    debounce: Whole = _whole(
+        800,
+        0,
+        60_000,
+        "milliseconds",
+        "Messages that one sender writes this quickly after each other become one turn; 0 keeps them apart.",
+    )
+
+
+class SessionSettings(Group):
+    """Session: the limits of one conversation"""
+
+    max_dm: Whole = _whole(1, 1, 100, "runs", "How many runs a private conversation may have at once.")
+    max_group: Whole = _whole(3, 1, 100, "runs", "How many runs a group conversation may have at once.")
+    run_timeout: Whole = _whole(
+        600, 1, 86_400, "seconds", "How long one run may take; the time it waited for a free slot does not count."
+    )
+
+
+class ShutdownSettings(Group):
+    """Shutdown"""
+
+    grace: Whole = _whole(
+        10, 0, 600, "seconds", "How long runs may go on after goclaw was asked to stop; then they are cancelled."
+    )
+
+
+class LogSettings(Group):
+    """Log"""
+
+    level: Annotated[LogLevel, BeforeValidator(_read_choice)] = Field(
+        "warning", description="The least severe kind of event that is written to the log."
+    )
+
+
+class Settings(SettingsTree):
+    """All settings of a goclaw process."""
+
+    lane: LaneSettings = LaneSettings()
+    queue: QueueSettings = QueueSettings()
+    session: SessionSettings = SessionSettings()
+    shutdown: ShutdownSettings = ShutdownSettings()
+    log: LogSettings = LogSettings()
+
+
+Tree = TypeVar("Tree", bound=SettingsTree)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong; without a `variable` it is the `place`, a file or one of its lines, that cannot be read."""
+
+    variable: str | None
+    value: str | None
+    expected: str
+    place: str
+
+    def __str__(self) -> str:
+        if self.variable is None:
+            return f"{self.place}: expected {self.expected}"
+        return f'{self.variable}="{self.value}": expected {self.expected} (set in {self.place})'
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A variable that looks like a setting and is none."""
+
+    variable: str
+    place: str
+    suggestion: str | None
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.suggestion}?" if self.suggestion else ""
+        return f"{self.variable} (set in {self.place}) is not a setting{hint}"
+
+
+class SettingsError(Exception):
+    """The settings cannot be used; `problems` holds every reason, and the text gives each a line of its own."""
+
+    def __init__(self, problems: tuple[Problem, ...], warnings: tuple[Unknown, ...]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems
+        self.warnings = warnings
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded(Generic[Tree]):
+    """Settings in force; `origins` tells for every variable where its value came from."""
+
+    settings: Tree
+    origins: Mapping[str, Origin]
+    warnings: tuple[Unknown, ...]
+
+
+def load_settings(environ: Mapping[str, str], env_file: Path | None) -> Loaded[Settings]:
+    """Read all settings from `environ` and `env_file`, or raise `SettingsError` with everything that is wrong."""
+    return load_tree(Settings, environ, env_file)
+
+
+def load_tree(tree: type[Tree], environ: Mapping[str, str], env_file: Path | None) -> Loaded[Tree]:
+    """Do what `load_settings` does for any tree of settings."""
+    file = EnvFile() if env_file is None else read_env_file(env_file)
+    given = _gather(environ, file, env_file)
+    known = {variable.name: variable for variable in variables(tree)}
+    settings, bad_values = _validate(tree, known, given)
+    warnings = _unknown(given, known)
+    problems = (*_unreadable(file, env_file), *bad_values)
+    if settings is None or problems:
+        raise SettingsError(problems, warnings)
+    origins: dict[str, Origin] = {name: given[name].origin if name in given else "default" for name in known}
+    return Loaded(settings, origins, warnings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A value as somebody wrote it, and where."""
+
+    value: str
+    origin: Origin
+    place: str
+
+
+class _GivenSource(EnvSettingsSource):
+    """pydantic-settings' own reading of names, over values that were handed in."""
+
+    def __init__(self, tree: type[SettingsTree], values: Mapping[str, str | None]) -> None:
+        super().__init__(tree)
+        self.env_vars = values
+
+
+def _gather(environ: Mapping[str, str], file: EnvFile, env_file: Path | None) -> dict[str, _Given]:
+    given = {one.name: _Given(one.value.strip(), ".env", f"{env_file}, line {one.line}") for one in file.assignments}
+    given |= {name: _Given(value.strip(), "environment", "the environment") for name, value in environ.items()}
+    return {name: one for name, one in given.items() if name.upper().startswith(PREFIX)}
+
+
+def _unreadable(file: EnvFile, env_file: Path | None) -> list[Problem]:
+    return [
+        Problem(None, None, one.expected, f"{env_file}" if one.line is None else f"{env_file}, line {one.line}")
+        for one in file.unreadable
+    ]
+
+
+def _validate(
+    tree: type[Tree], known: Mapping[str, Variable], given: Mapping[str, _Given]
+) -> tuple[Tree | None, list[Problem]]:
+    # Only exact names go in: pydantic-settings would also take a group as JSON, and names in lower case.
+    written = {name: given[name].value for name in known if name in given}
+    bad = {name for name, value in written.items() if not value}
+    settings = None
+    try:
+        settings = tree(**_GivenSource(tree, {name.lower(): value for name, value in written.items() if value})())
+    except ValidationError as error:
+        bad |= {variable_name(str(item["loc"][0]), str(item["loc"][1])) for item in error.errors()}
+    return settings, [_problem(known[name], given[name]) for name in sorted(bad, key=list(known).index)]
+
+
+def _problem(variable: Variable, given: _Given) -> Problem:
+    if not given.value:
+        return Problem(variable.name, "", f"{variable.expected}, or the variable left out for its default", given.place)
+    shown = "***" if variable.secret else _printable(given.value)
+    return Problem(variable.name, shown, variable.expected, given.place)
+
+
+def _unknown(given: Mapping[str, _Given], known: Mapping[str, Variable]) -> tuple[Unknown, ...]:
+    return tuple(
+        Unknown(_printable(name), one.place, _closest(name, known)) for name, one in given.items() if name not in known
+    )
+
+
+def _closest(name: str, known: Mapping[str, Variable]) -> str | None:
+    # The prefix is left out: it makes any two names look alike.
+    wanted = name.upper().removeprefix(PREFIX)
+    close = difflib.get_close_matches(wanted, [one.removeprefix(PREFIX) for one in known], n=1, cutoff=0.6)
+    return PREFIX + close[0] if close else None
+
+
+def _printable(text: str, limit: int = 60) -> str:
+    short = text if len(text) <= limit else text[: limit - 1] + "…"
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in short)

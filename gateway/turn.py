@@ -1,0 +1,140 @@
+"""One turn on its slot: begin, let the agent work, settle.
+
+    begin ──▶ agent ──▶ seal ──▶ settle
+      │         │         └── stopped before: nothing is written here
+      │         └── raises, is cancelled, takes too long: `gateway.endings` writes how it ended
+      └── everything was stopped meanwhile: nothing happens
+
+Only the good end is written here, in one atomic, shielded write. All other ends are the scheduler's to tell and are
+written in one place, so there is exactly one mapping from ends to words.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from gateway.persist import persist
+from gateway.protocols import Turn
+from scheduler import Policy, Request
+from store.records import MessageState, Note
+
+if TYPE_CHECKING:
+    from gateway.outbound import Outbound
+    from gateway.protocols import Agent
+    from scheduler import Run
+    from store.protocols import MessageStore
+    from store.records import Message
+
+HELPER_LANE = "subagent"
+HELPER_POLICY = Policy(debounce_s=0, cap=1000)
+
+
+class Turns:
+    """The scheduler's handler for messages of people."""
+
+    def __init__(self, process: str, store: MessageStore, agent: Agent, outbound: Outbound) -> None:
+        self._process = process
+        self._store = store
+        self._agent = agent
+        self._outbound = outbound
+        self.can_steer = agent.can_steer
+
+    def turn_id(self, run: int) -> str:
+        """The token of a run's writes: no other run, of this or any other process, has the same."""
+        return f"{self._process}-{run}"
+
+    async def __call__(self, run: Run) -> None:
+        turn = self.turn_id(run.id)
+        wanted = [request.payload.id for request in run.requests]
+        messages = await persist(partial(self._store.begin, turn, wanted))
+        if not messages:
+            return
+        context = RunContext(run, turn, messages, self._store, self._agent, self._outbound)
+        session = messages[0].session
+        text = await self._agent.run(Turn(session, tuple(message.text for message in messages)), context)
+        if not run.seal():
+            return
+        with trio.CancelScope(shield=True):  # its deadline is the run's: one that cannot settle is fenced
+            settle = partial(self._store.settle, turn, context.ids, MessageState.DONE, [Note(session, text)])
+            await persist(settle)
+        self._outbound.poke()
+
+
+class RunContext:
+    """What the agent may do, for as long as its run counts."""
+
+    def __init__(
+        self,
+        run: Run,
+        turn: str,
+        messages: tuple[Message, ...],
+        store: MessageStore,
+        agent: Agent,
+        outbound: Outbound,
+    ) -> None:
+        self._run = run
+        self._turn = turn
+        self._store = store
+        self._agent = agent
+        self._session = messages[0].session
+        self._channel = outbound.channel(self._session.channel)
+        self._helpers = 0
+        self.ids = [message.id for message in messages]
+
+    def show(self, text: str) -> None:
+        if self._channel is not None and not self._run.cancelled:
+            self._channel.show(self._session, text)
+
+    async def ask_helper(self, task: str) -> str:
+        return await ask_helper(self._run, self._agent, self, task)
+
+    async def steering(self) -> tuple[str, ...]:
+        wanted = [request.payload.id for request in self._run.take_steering()]
+        if not wanted:
+            return ()
+        taken = await persist(partial(self._store.begin, self._turn, wanted))
+        self.ids += [message.id for message in taken]
+        return tuple(message.text for message in taken)
+
+
+class HelperContext:
+    """What a helper may do: the same, except that people steer the run it works for."""
+
+    def __init__(self, run: Run, agent: Agent, above: RunContext) -> None:
+        self._run = run
+        self._agent = agent
+        self._above = above
+
+    def show(self, text: str) -> None:
+        if not self._run.cancelled:
+            self._above.show(text)
+
+    async def ask_helper(self, task: str) -> str:
+        return await ask_helper(self._run, self._agent, self._above, task)
+
+    async def steering(self) -> tuple[str, ...]:
+        await trio.lowlevel.checkpoint()
+        return ()
+
+
+async def ask_helper(run: Run, agent: Agent, above: RunContext, task: str) -> str:
+    """A helper has a session of its own and runs on the helpers' lane; it goes when the run that asked goes."""
+
+    async def work(helper: Run) -> str:
+        return await agent.help(task, HelperContext(helper, agent, above))
+
+    above._helpers += 1
+    ticket = run.schedule(
+        Request(
+            session=f"sub:{run.id}:{above._helpers}",
+            handler=work,
+            lane=HELPER_LANE,
+            tenant=run.request.tenant,
+            sender=run.owner,
+            policy=HELPER_POLICY,
+        )
+    )
+    return str(await ticket.result())
