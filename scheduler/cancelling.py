@@ -1,0 +1,265 @@
+"""Stop, interrupt, timeout: everything that ends a message before its handler does.
+
+Waiting messages are taken out at once. A run is asked to end and keeps its slots until it has; if it does not, it is
+told about after a while and fenced after a longer while. The order inside each verb matters: first take everything
+out of reach of the lanes, then tell, because the callbacks may schedule again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from scheduler.observe import Kind, Stopped
+from scheduler.request import End, Outcome, Reason
+from scheduler.session import flattened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scheduler.request import Request, Ticket
+    from scheduler.run import Run
+    from scheduler.scheduler import Scheduler
+    from scheduler.session import Session
+
+
+@dataclass(slots=True)
+class Sweep:
+    """One cancel while it is under way: what was found where, and which tickets have to be told."""
+
+    scheduler: Scheduler
+    reason: Reason
+    buffered: int = 0
+    queued: int = 0
+    waiting: int = 0
+    running: int = 0
+    children: int = 0
+    stopping: int = 0
+    finishing: int = 0
+    taken: list[Ticket] = field(default_factory=list)
+    ending: list[Ticket] = field(default_factory=list)
+    touched: list[Session] = field(default_factory=list)
+
+    def take_waiting(self, session: Session, mine: Callable[[Ticket], bool]) -> None:
+        """Take out what has not started: from the window, from the inboxes of runs, from the queue."""
+        self.touched.append(session)
+        window = session.window
+        if window is not None and mine(window.tickets[0]):
+            self.scheduler.timers.call_off(window.timer)
+            session.window = None
+            self.buffered += self.take(window.tickets)
+        for run in session.running:
+            if run._inbox:
+                self.queued += self.take([ticket for ticket in run._inbox if mine(ticket)])
+                run._inbox = [ticket for ticket in run._inbox if not mine(ticket)]
+        if session.queue:
+            self.take_queue(session, mine)
+
+    def take_queue(self, session: Session, mine: Callable[[Ticket], bool]) -> None:
+        head = session.queue[0] if session.ring is not None else None
+        taken = [ticket for ticket in session.queue if mine(ticket)]
+        kept = [ticket for ticket in session.queue if not mine(ticket)]
+        session.queue.clear()
+        session.queue.extend(kept)
+        for ticket in taken:
+            ticket._lane.waiting -= 1
+        if taken and taken[0] is head:
+            self.waiting += self.take(taken[:1])
+            taken = taken[1:]
+        self.queued += self.take(taken)
+
+    def take(self, leaders: list[Ticket]) -> int:
+        tickets = flattened(leaders)
+        self.taken += tickets
+        return len(tickets)
+
+    def cancel_run(self, run: Run) -> None:
+        if run.sealed:
+            self.finishing += 1
+        elif run.reason is not None:
+            self.stopping += 1
+        else:
+            self.running += 1
+            self.ending += run._tickets
+            ask_to_end(self.scheduler, run, self.reason)
+        self.cancel_children(run.children)
+
+    def cancel_children(self, children: set[Ticket]) -> None:
+        """Down the whole tree, without recursion: nesting has no fixed bound."""
+        pending = list(children)
+        while pending:
+            child = pending.pop()
+            run = child._run
+            if run is None or child not in run._tickets:
+                self.children += self.take_child(child)
+            elif run.reason is None and not run.sealed:
+                self.children += 1
+                self.ending += run._tickets
+                ask_to_end(self.scheduler, run, self.reason)
+                pending += run.children
+
+    def take_child(self, child: Ticket) -> int:
+        """A child that waits: alone in its session's window, inbox or queue, or joined to another's turn there."""
+        session = self.scheduler.sessions[child.request.session]
+        self.touched.append(session)
+        return self.take(take_out(self.scheduler, session, child))
+
+    def done(self, end: End = End.CANCELLED) -> None:
+        """Let the sessions stand where they now belong, then tell."""
+        for session in self.touched:
+            self.scheduler._offer(session)
+        self.scheduler._end(self.taken, Outcome(end, reason=self.reason), trio.current_time())
+        for session in self.touched:
+            self.scheduler._forget_if_idle(session)
+
+    def counts(self, session: Session) -> Stopped:
+        left = len(session.window.tickets) if session.window is not None else 0
+        left += sum(len(flattened([ticket])) for ticket in session.queue)
+        left += sum(len(flattened(run._inbox)) for run in session.running)
+        return Stopped(
+            self.buffered,
+            self.queued,
+            self.waiting,
+            self.running,
+            self.children,
+            self.stopping,
+            self.finishing,
+            left,
+            tuple(ticket.request for ticket in (*self.taken, *self.ending)),
+        )
+
+
+def cancel_oldest(scheduler: Scheduler, key: str, sender: str | None) -> Stopped:
+    session = scheduler.sessions.get(key)
+    if session is None:
+        return Stopped()
+    sweep = Sweep(scheduler, Reason.STOPPED)
+    runs = [run for run in session.running if sender is None or run.owner == sender]
+    orphans = sorted((child for child in session.children if owned(sender, child)), key=lambda child: child.id)
+    alive = [run for run in runs if run.reason is None and not run.sealed]
+    if alive:
+        sweep.cancel_run(alive[0])
+    elif orphans and any(not stopping(child) for child in orphans):
+        sweep.cancel_children({next(child for child in orphans if not stopping(child))})
+    elif runs or orphans:
+        sweep.stopping += sum(run.reason is not None for run in runs) + len(orphans)
+        sweep.finishing += sum(run.sealed for run in runs)
+    else:
+        sweep.take_waiting(session, partial(owned, sender))
+    counts = sweep.counts(session)
+    sweep.done()
+    return counts
+
+
+def cancel_all(scheduler: Scheduler, key: str, sender: str | None, reason: Reason = Reason.STOPPED) -> Stopped:
+    session = scheduler.sessions.get(key)
+    if session is None:
+        return Stopped()
+    sweep = Sweep(scheduler, reason)
+    sweep.take_waiting(session, partial(owned, sender))
+    for run in list(session.running):
+        if sender is None or run.owner == sender:
+            sweep.cancel_run(run)
+    sweep.cancel_children({child for child in session.children if owned(sender, child)})
+    counts = sweep.counts(session)
+    sweep.done()
+    return counts
+
+
+def interrupt(scheduler: Scheduler, session: Session, request: Request) -> tuple[Run, ...]:
+    """Make way for ``request``; returns the runs that must have ended before it starts.
+
+    The sender's own open window stays: those quick messages are part of what is being said now.
+    """
+    sender = request.sender if request.policy.shared else None
+    window, session.window = session.window, None
+    if window is not None and window.tickets[0].request.sender != request.sender:
+        session.window, window = window, None
+    dying = tuple(run for run in session.running if (sender is None or run.owner == sender) and not run.fenced)
+    cancel_all(scheduler, session.key, sender, Reason.INTERRUPTED)
+    session.window = window if window is not None else session.window
+    return dying
+
+
+def ask_to_end(scheduler: Scheduler, run: Run, reason: Reason) -> None:
+    """Cancel one run and begin to watch whether it heeds."""
+    run.reason = reason
+    watch(scheduler, run)
+    if run._scope is not None:
+        run._scope.cancel()
+    if run._regaining is not None:
+        run._regaining.cancel()
+    scheduler._tell_run(Kind.CANCELLING, trio.current_time(), run, reason)
+
+
+def watch(scheduler: Scheduler, run: Run) -> None:
+    """From now on the run has until the fence to end."""
+    scheduler.timers.call_off(run._timer)
+    told_at = trio.current_time() + scheduler.told_after_s
+    run._timer = scheduler.timers.at(told_at, partial(tell_stuck, scheduler, run))
+
+
+def time_out(scheduler: Scheduler, run: Run) -> None:
+    """The run's time is up. One whose result is being written is not cancelled, only watched."""
+    if run.sealed:
+        watch(scheduler, run)
+        return
+    sweep = Sweep(scheduler, Reason.TIMEOUT)
+    sweep.cancel_run(run)
+    sweep.done()
+
+
+def tell_stuck(scheduler: Scheduler, run: Run) -> None:
+    run.stuck = True
+    run._lane.stuck += 1
+    rest_s = scheduler.fenced_after_s - scheduler.told_after_s
+    run._timer = scheduler.timers.at(trio.current_time() + rest_s, partial(fence, scheduler, run))
+    scheduler._tell_run(Kind.STUCK, trio.current_time(), run, run.reason)
+
+
+def fence(scheduler: Scheduler, run: Run) -> None:
+    """Stop waiting for it: the session goes on without it. Its lane slot stays taken for as long as it lives."""
+    now = trio.current_time()
+    run._timer = None
+    run.fenced = True
+    run.reason = run.reason or Reason.TIMEOUT
+    scheduler._tell_run(Kind.FENCED, now, run, run.reason)
+    scheduler._release(run, None)
+    scheduler._end(run._tickets, scheduler._outcome(run, None, None), now)
+    scheduler._forget_if_idle(run._session)
+
+
+def take_out(scheduler: Scheduler, session: Session, ticket: Ticket) -> list[Ticket]:
+    """Take one waiting message out of wherever its session keeps it."""
+    if session.window is not None and ticket in session.window.tickets:
+        session.window.tickets.remove(ticket)
+        if not session.window.tickets:
+            scheduler.timers.call_off(session.window.timer)
+            session.window = None
+        return [ticket]
+    for run in session.running:
+        if ticket in run._inbox:
+            run._inbox.remove(ticket)
+            return [ticket]
+    if ticket in session.queue:
+        session.queue.remove(ticket)
+        ticket._lane.waiting -= 1
+        return [ticket]
+    for leader in session.queue:
+        if leader._joined and ticket in leader._joined:
+            leader._joined.remove(ticket)
+            return [ticket]
+    return []
+
+
+def owned(sender: str | None, ticket: Ticket) -> bool:
+    """Whether ``sender`` (None: anybody) may take this message back: their own, or what their run scheduled."""
+    parent = ticket._parent
+    return sender is None or (ticket.request.sender if parent is None else parent.owner) == sender
+
+
+def stopping(child: Ticket) -> bool:
+    return child._run is not None and child._run.reason is not None

@@ -1,0 +1,138 @@
+"""Lanes: how many runs of one kind go at once, and who is next. Pure bookkeeping, no clock and no tasks.
+
+    ring:  tenant a ─▶ [session 3, session 9]        each turn serves one tenant, in it one session, of it one turn;
+           tenant b ─▶ [session 5]                   who still has something goes to the back of its line
+
+A slot is a number, not a thing: `active` counts the runs that hold one. A run that waits for a child lends its slot
+(`active` falls, `parked` rises) and stands in `returning` until one is free again, ahead of every newcomer.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING
+
+from scheduler import errors
+from scheduler.checks import check_limit
+from scheduler.request import End
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import trio
+
+    from scheduler.run import Run
+    from scheduler.session import Session
+
+DEFAULT_LANE = "main"
+DEFAULT_LIMITS = {"main": 2, "subagent": 4, "delegate": 100, "cron": 1, "heartbeat": 1}
+PARKED_PER_SLOT = 50
+WAIT_SAMPLES = 1024
+
+
+class Lane:
+    __slots__ = (
+        "active",
+        "ends",
+        "limit",
+        "name",
+        "parked",
+        "returning",
+        "started",
+        "stuck",
+        "tenants",
+        "waiting",
+        "waits",
+    )
+
+    def __init__(self, name: str, limit: int) -> None:
+        self.name = name
+        self.limit = limit
+        self.active = 0  # runs that hold a slot
+        self.parked = 0  # runs that have lent theirs
+        self.waiting = 0  # turns in session queues that will need a slot here
+        self.stuck = 0  # runs that ignore their cancellation
+        self.started = 0
+        self.ends = dict.fromkeys(End, 0)  # messages by how they ended
+        self.waits: deque[float] = deque(maxlen=WAIT_SAMPLES)  # seconds from queue to slot, the latest
+        self.tenants: OrderedDict[str, OrderedDict[Session, None]] = OrderedDict()
+        self.returning: OrderedDict[Run, trio.Event] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<Lane {self.name!r} {self.active}/{self.limit}>"
+
+    @property
+    def free(self) -> bool:
+        return self.active < self.limit
+
+    def enter(self, session: Session) -> None:
+        """Put a session at the back of its tenant's line."""
+        session.ring = self
+        line = self.tenants.get(session.tenant)
+        if line is None:
+            line = self.tenants[session.tenant] = OrderedDict()
+        line[session] = None
+
+    def leave(self, session: Session) -> None:
+        session.ring = None
+        line = self.tenants[session.tenant]
+        del line[session]
+        if not line:
+            del self.tenants[session.tenant]
+
+    def next_session(self) -> Session | None:
+        """Whose turn it is: the first tenant's first session. Both go to the back."""
+        tenants = self.tenants
+        if not tenants:
+            return None
+        tenant = next(iter(tenants))
+        line = tenants[tenant]
+        session, _ = line.popitem(last=False)
+        session.ring = None
+        if not line:
+            del tenants[tenant]
+        elif len(tenants) > 1:
+            tenants.move_to_end(tenant)
+        return session
+
+    def sessions_in_line(self) -> Iterator[Session]:
+        for line in self.tenants.values():
+            yield from line
+
+    @property
+    def room_to_park(self) -> bool:
+        return self.parked < self.limit * PARKED_PER_SLOT
+
+
+class LaneManager:
+    """The lanes by name. A name nobody made a lane for means ``main``."""
+
+    def __init__(self, limits: Mapping[str, int], on_room: Callable[[Lane], None]) -> None:
+        self._lanes: dict[str, Lane] = {}
+        self._on_room = on_room
+        for name, limit in {DEFAULT_LANE: DEFAULT_LIMITS[DEFAULT_LANE], **limits}.items():
+            self.get_or_create(name, limit)
+
+    def __iter__(self) -> Iterator[Lane]:
+        return iter(self._lanes.values())
+
+    def __getitem__(self, name: str) -> Lane:
+        return self._lanes.get(name) or self._lanes[DEFAULT_LANE]
+
+    def get_or_create(self, name: str, concurrency: int) -> Lane:
+        """The lane of that name, made with this limit if there is none yet; an existing one keeps its limit."""
+        lane = self._lanes.get(name)
+        if lane is None:
+            check_limit(f"limit of lane {name!r}", concurrency)
+            lane = self._lanes[name] = Lane(name, concurrency)
+        return lane
+
+    def resize(self, name: str, limit: int) -> None:
+        """Change a limit while running. A smaller one kills nothing: the lane shrinks as runs end."""
+        lane = self._lanes.get(name)
+        if lane is None:
+            known = ", ".join(self._lanes)
+            raise errors.InvalidRequest(f"there is no lane {name!r} to resize: expected one of {known}", value=name)
+        check_limit(f"limit of lane {name!r}", limit)
+        lane.limit = limit
+        self._on_room(lane)

@@ -1,0 +1,137 @@
+"""One conversation: its debounce window, its queue and what runs. Pure bookkeeping, no clock and no tasks.
+
+    arrives ──▶ window (same sender, quick) ──▶ queue (FIFO, cap) ──▶ ring of a lane ──▶ running
+                    20 messages, 5 windows         drop old / new        one place per session
+
+A session exists while it has any of these; the scheduler forgets it the moment it has none.
+The session waits in the ring of its *head's* lane: the lane belongs to the message, the order to the session.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from scheduler.request import Drop, Mode
+
+if TYPE_CHECKING:
+    from scheduler.lane import Lane
+    from scheduler.request import Request, Ticket
+    from scheduler.run import Run
+    from scheduler.timers import Timer
+
+WINDOW_MESSAGES = 20
+WINDOW_STRETCH = 5
+THROTTLE_FROM = 0.6
+THROTTLE_UNTIL = 0.5
+
+
+class Window:
+    """Quick messages of one sender that will be one turn."""
+
+    __slots__ = ("closes_at", "last_call", "tickets", "timer")
+
+    def __init__(self, ticket: Ticket, now: float) -> None:
+        span = ticket.request.policy.debounce_s
+        self.tickets = [ticket]
+        self.closes_at = now + span
+        self.last_call = now + WINDOW_STRETCH * span  # however fast messages come in, the turn starts by then
+        self.timer: Timer | None = None
+
+    def takes(self, ticket: Ticket) -> bool:
+        return runs_together(self.tickets[0], ticket)
+
+    def join(self, ticket: Ticket, now: float) -> None:
+        self.tickets.append(ticket)
+        self.closes_at = min(now + ticket.request.policy.debounce_s, self.last_call)
+
+    @property
+    def full(self) -> bool:
+        return len(self.tickets) >= WINDOW_MESSAGES
+
+
+class Session:
+    __slots__ = ("children", "key", "limit", "queue", "ring", "running", "tenant", "throttled", "window")
+
+    def __init__(self, request: Request) -> None:
+        self.key = request.session
+        self.tenant = request.tenant
+        self.queue: deque[Ticket] = deque()
+        self.running: list[Run] = []  # oldest first
+        self.window: Window | None = None
+        self.ring: Lane | None = None  # the lane in whose ring it waits for a slot
+        self.limit = 1
+        self.throttled = False
+        self.children: set[Ticket] = set()  # open children of runs that have ended
+
+    @property
+    def idle(self) -> bool:
+        return not (self.queue or self.running or self.window or self.children)
+
+    def heed(self, request: Request) -> None:
+        """Take policy and context figure of the newest message, with hysteresis between 50 and 60 %."""
+        used = request.context_used
+        if used >= THROTTLE_FROM:
+            self.throttled = True
+        elif used < THROTTLE_UNTIL:
+            self.throttled = False
+        self.limit = 1 if self.throttled else request.policy.max_concurrent
+
+    def ready(self) -> bool:
+        """Its head may start as soon as there is a slot."""
+        if not self.queue or len(self.running) >= self.limit:
+            return False
+        after = self.queue[0]._after
+        return not after or all(run.ended or run.fenced for run in after)
+
+    def full(self, request: Request) -> bool:
+        return len(self.queue) >= request.policy.cap and not request.resumed
+
+    def make_room(self, ticket: Ticket) -> list[Ticket]:
+        """Who has to go so that ``ticket`` can wait: nobody, the oldest, or ``ticket`` itself."""
+        if not self.full(ticket.request):
+            return []
+        if ticket.request.policy.drop is Drop.NEW:
+            return [ticket]
+        surplus = len(self.queue) - ticket.request.policy.cap + 1
+        return [self.queue.popleft() for _ in range(surplus)]
+
+    def steered_by(self, ticket: Ticket) -> Run | None:
+        """The run that ``ticket`` can steer: the sender's own newest one, with nobody waiting in between."""
+        if ticket.request.policy.mode is not Mode.STEER or self.queue or ticket._parent is not None:
+            return None
+        for run in reversed(self.running):
+            if run.owner == ticket.request.sender and run.request.steerable and run.reason is None and not run.sealed:
+                return run if len(run._inbox) < ticket.request.policy.cap else None
+        return None
+
+    def next_turn(self) -> tuple[Ticket, ...]:
+        """Take the head of the queue with all that runs together with it."""
+        leader = self.queue.popleft()
+        if leader.request.policy.mode is Mode.COLLECT:
+            while self.queue and self.collects(leader, self.queue[0]):
+                leader._joined = [*(leader._joined or ()), *flattened([self.queue.popleft()])]
+        if leader._joined is None:
+            return (leader,)
+        return (leader, *leader._joined)
+
+    @staticmethod
+    def collects(leader: Ticket, other: Ticket) -> bool:
+        return other.request.policy.mode is Mode.COLLECT and runs_together(leader, other)
+
+
+def runs_together(one: Ticket, other: Ticket) -> bool:
+    """Only what has the same author, place and handler may become one turn."""
+    a, b = one.request, other.request
+    return (
+        a.sender == b.sender
+        and one._lane is other._lane
+        and a.thread == b.thread
+        and a.handler == b.handler
+        and one._parent is other._parent
+    )
+
+
+def flattened(leaders: list[Ticket]) -> list[Ticket]:
+    """All messages of these turns, in order."""
+    return [ticket for leader in leaders for ticket in (leader, *(leader._joined or ()))]

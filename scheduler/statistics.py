@@ -1,0 +1,57 @@
+"""Counts a living scheduler into frozen values. Reads everything, changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scheduler.observe import LaneStatistics, SchedulerStatistics, SessionStatistics, wait_times
+from scheduler.session import flattened
+
+if TYPE_CHECKING:
+    from scheduler.lane import Lane
+    from scheduler.scheduler import Scheduler
+    from scheduler.session import Session
+
+
+def of_scheduler(scheduler: Scheduler, now: float) -> SchedulerStatistics:
+    lanes = tuple(of_lane(lane, now) for lane in scheduler.lanes)
+    return SchedulerStatistics(
+        lanes=lanes,
+        sessions=len(scheduler.sessions),
+        running=sum(lane.active + lane.parked for lane in lanes),
+        waiting=sum(lane.waiting for lane in lanes),
+        callback_errors=scheduler.callback_errors,
+    )
+
+
+def of_lane(lane: Lane, now: float) -> LaneStatistics:
+    heads = (session.queue[0]._queued_at for session in lane.sessions_in_line())
+    return LaneStatistics(
+        name=lane.name,
+        limit=lane.limit,
+        active=lane.active,
+        parked=lane.parked,
+        waiting=lane.waiting,
+        stuck=lane.stuck,
+        started=lane.started,
+        ends={end.value: count for end, count in lane.ends.items()},
+        wait=wait_times(lane.waits),
+        oldest_wait_s=now - min(heads, default=now),
+    )
+
+
+def of_session(session: Session | None, key: str, now: float) -> SessionStatistics:
+    if session is None:
+        return SessionStatistics(key)
+    return SessionStatistics(
+        key=key,
+        limit=session.limit,
+        throttled=session.throttled,
+        buffered=len(session.window.tickets) if session.window is not None else 0,
+        waiting=len(flattened(list(session.queue))),
+        steering=sum(len(flattened(run._inbox)) for run in session.running),
+        running=len(session.running),
+        stopping=sum(run.reason is not None for run in session.running),
+        children=len(session.children) + sum(len(run.children) for run in session.running),
+        oldest_wait_s=now - min((ticket._queued_at for ticket in session.queue), default=now),
+    )
