@@ -76,6 +76,13 @@ class Sweep:
         self.taken += tickets
         return len(tickets)
 
+    def cancel_runs(self, session: Session, sender: str | None) -> None:
+        """All of the sender's runs, and what earlier ones left behind."""
+        for run in list(session.running):
+            if sender is None or run.owner == sender:
+                self.cancel_run(run)
+        self.cancel_children({child for child in session.children if owned(sender, child)})
+
     def cancel_run(self, run: Run) -> None:
         if run.sealed:
             self.finishing += 1
@@ -95,11 +102,12 @@ class Sweep:
             run = child._run
             if run is None or child not in run._tickets:
                 self.children += self.take_child(child)
-            elif run.reason is None and not run.sealed:
+                continue
+            if run.reason is None and not run.sealed:
                 self.children += 1
                 self.ending += run._tickets
                 ask_to_end(self.scheduler, run, self.reason)
-                pending += run.children
+            pending += run.children
 
     def take_child(self, child: Ticket) -> int:
         """A child that waits: alone in its session's window, inbox or queue, or joined to another's turn there."""
@@ -154,33 +162,35 @@ def cancel_oldest(scheduler: Scheduler, key: str, sender: str | None) -> Stopped
     return counts
 
 
-def cancel_all(scheduler: Scheduler, key: str, sender: str | None, reason: Reason = Reason.STOPPED) -> Stopped:
+def cancel_all(scheduler: Scheduler, key: str, sender: str | None) -> Stopped:
     session = scheduler.sessions.get(key)
     if session is None:
         return Stopped()
-    sweep = Sweep(scheduler, reason)
+    sweep = Sweep(scheduler, Reason.STOPPED)
     sweep.take_waiting(session, partial(owned, sender))
-    for run in list(session.running):
-        if sender is None or run.owner == sender:
-            sweep.cancel_run(run)
-    sweep.cancel_children({child for child in session.children if owned(sender, child)})
+    sweep.cancel_runs(session, sender)
     counts = sweep.counts(session)
     sweep.done()
     return counts
 
 
-def interrupt(scheduler: Scheduler, session: Session, request: Request) -> tuple[Run, ...]:
+def interrupt(scheduler: Scheduler, request: Request) -> tuple[Run, ...]:
     """Make way for ``request``; returns the runs that must have ended before it starts.
 
     The sender's own open window stays: those quick messages are part of what is being said now.
     """
+    session = scheduler.sessions.get(request.session)
+    if session is None:
+        return ()
     sender = request.sender if request.policy.shared else None
-    window, session.window = session.window, None
-    if window is not None and window.tickets[0].request.sender != request.sender:
-        session.window, window = window, None
-    dying = tuple(run for run in session.running if (sender is None or run.owner == sender) and not run.fenced)
-    cancel_all(scheduler, session.key, sender, Reason.INTERRUPTED)
-    session.window = window if window is not None else session.window
+    said_now = session.window.tickets if session.window is not None else []
+    if said_now and said_now[0].request.sender != request.sender:
+        said_now = []
+    dying = tuple(run for run in session.running if sender is None or run.owner == sender)
+    sweep = Sweep(scheduler, Reason.INTERRUPTED)
+    sweep.take_waiting(session, lambda ticket: ticket not in said_now and owned(sender, ticket))
+    sweep.cancel_runs(session, sender)
+    sweep.done()
     return dying
 
 
@@ -207,8 +217,9 @@ def time_out(scheduler: Scheduler, run: Run) -> None:
     if run.sealed:
         watch(scheduler, run)
         return
-    sweep = Sweep(scheduler, Reason.TIMEOUT)
-    sweep.cancel_run(run)
+    sweep = Sweep(scheduler, Reason.PARENT)
+    ask_to_end(scheduler, run, Reason.TIMEOUT)
+    sweep.cancel_children(run.children)
     sweep.done()
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from scheduler.lane import Lane
     from scheduler.run import Run
     from scheduler.scheduler import Scheduler
+    from scheduler.session import Session
 
 
 class Mode(StrEnum):
@@ -61,6 +62,7 @@ class Reason(StrEnum):
     INTERRUPTED = "interrupted"
     TIMEOUT = "timeout"
     CLOSING = "closing"
+    PARENT = "parent"  # the run that had scheduled it took too long
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,7 @@ class Ticket:
         "_context",
         "_event",
         "_joined",
+        "_keeper",
         "_lane",
         "_parent",
         "_queued_at",
@@ -154,6 +157,7 @@ class Ticket:
         self._event: trio.Event | None = None
         self._joined: list[Ticket] | None = None  # messages that run in this one's turn
         self._run: Run | None = None  # the run it is part of, or is steering
+        self._keeper: Run | Session | None = parent  # who lists it as an open child: a living run, or its session
         self._after: tuple[Run, ...] = ()  # an interrupt starts only after these have ended
 
     def __repr__(self) -> str:

@@ -142,16 +142,17 @@ class Scheduler:
         if refusal is not None:
             self._end([ticket], refusal, now)
             return ticket
-        session = self.sessions.get(request.session)
-        if session is None:
-            session = self.sessions[request.session] = Session(request)
-        session.heed(request)
         if parent is not None:
             parent.children.add(ticket)
         if self._observers:
             self._tell_ticket(Kind.QUEUED, now, ticket)
         if request.policy.mode is Mode.INTERRUPT:
-            ticket._after = cancelling.interrupt(self, session, request)
+            ticket._after = cancelling.interrupt(self, request)
+        session = self.sessions.get(request.session)
+        if session is None:
+            session = self.sessions[request.session] = Session(request)
+        if session.heed(request):
+            self._offer(session)
         if request.policy.debounce_s > 0 and not request.resumed:
             self._buffer(session, ticket, now)
         else:
@@ -183,6 +184,9 @@ class Scheduler:
         self._tell_ticket(Kind.JOINED, now, ticket)
         if window.full:
             self._close_window(session, window)
+        elif window.timer is not None and window.closes_at < window.timer.when:
+            self.timers.call_off(window.timer)
+            window.timer = self.timers.at(window.closes_at, partial(self._window_due, session, window))
 
     def _window_due(self, session: Session, window: Window) -> None:
         if window.closes_at > trio.current_time():  # a later message has moved it
@@ -331,11 +335,11 @@ class Scheduler:
             lane.active -= 1
         else:
             lending.give_up(run)
-        tickets, run._tickets = run._tickets, ()  # ticket and run would keep each other alive
         if not run.fenced:
             self._release(run, lane)
-            self._end(tickets, self._outcome(run, value, error), now)
+            self._end(run._tickets, self._outcome(run, value, error), now)
             self._forget_if_idle(session)
+        run._tickets = ()  # ticket and run would keep each other alive
         return self._next_run(lane)
 
     def _release(self, run: Run, lane: Lane | None) -> None:
@@ -349,7 +353,10 @@ class Scheduler:
             session.queue.extendleft(reversed(run._inbox))
             run._inbox = []
         if run.children:
-            session.children |= run.children
+            keeper = run._tickets[0]._keeper or session
+            for child in run.children:
+                child._keeper = keeper
+            keeper.children |= run.children
             run.children = set()
         if session.queue:
             self._offer(session, lane)
@@ -371,8 +378,8 @@ class Scheduler:
         for ticket in tickets:
             ticket.outcome = outcome
             ticket._lane.ends[outcome.end] += 1
-            if ticket._parent is not None:
-                self._disown(ticket, ticket._parent)
+            if ticket._keeper is not None:
+                self._disown(ticket, ticket._keeper)
             if ticket._event is not None:
                 ticket._event.set()
         for ticket in tickets:
@@ -381,13 +388,11 @@ class Scheduler:
             if ticket.request.on_end is not None:
                 self._guarded(ticket.request.on_end, ticket)
 
-    def _disown(self, ticket: Ticket, parent: Run) -> None:
-        session = parent._session
-        if not parent.ended and not parent.fenced:
-            parent.children.discard(ticket)
-        else:
-            session.children.discard(ticket)
-            self._forget_if_idle(session)
+    def _disown(self, ticket: Ticket, keeper: Run | Session) -> None:
+        keeper.children.discard(ticket)
+        ticket._keeper = None
+        if isinstance(keeper, Session):
+            self._forget_if_idle(keeper)
 
     def _forget_if_idle(self, session: Session) -> None:
         if session.idle and self.sessions.get(session.key) is session:

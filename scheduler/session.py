@@ -68,14 +68,18 @@ class Session:
     def idle(self) -> bool:
         return not (self.queue or self.running or self.window or self.children)
 
-    def heed(self, request: Request) -> None:
-        """Take policy and context figure of the newest message, with hysteresis between 50 and 60 %."""
+    def heed(self, request: Request) -> bool:
+        """Take policy and context figure of the newest message, with hysteresis between 50 and 60 %.
+
+        True if the limit has changed.
+        """
         used = request.context_used
         if used >= THROTTLE_FROM:
             self.throttled = True
         elif used < THROTTLE_UNTIL:
             self.throttled = False
-        self.limit = 1 if self.throttled else request.policy.max_concurrent
+        before, self.limit = self.limit, 1 if self.throttled else request.policy.max_concurrent
+        return self.limit != before
 
     def ready(self) -> bool:
         """Its head may start as soon as there is a slot."""
