@@ -15,14 +15,14 @@ from gateway.persist import persist
 from store.records import MessageState, Note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     import trio
 
     from gateway.commands import Command
     from gateway.outbound import Outbound
     from gateway.quiet import Quiet
-    from scheduler import Scheduler
+    from scheduler import Scheduler, Stopped
     from store.protocols import MessageStore
     from store.records import Message
 
@@ -46,15 +46,9 @@ class Control:
 
     def stop(self, message: Message, command: Command, earlier: Sequence[int], done: Callable[[int], None]) -> None:
         """Stop now, in memory; write and answer as soon as the store allows."""
-        session, sender = str(message.session), whose(message)
-        if command.name == "stopall" or (earlier and not self._scheduler.session_statistics(session).running):
-            stopped = self._scheduler.cancel_all(session, sender)
-            only = None
-        else:
-            stopped = self._scheduler.cancel_oldest(session, sender)
-            only = [*earlier, *(request.payload.id for request in stopped.reached if request.payload is not None)]
-        text = stop_text(stopped, also_messages=len(earlier))
-        self._start(self._write_stop, message, sender, only, text, done)
+        cancel = self._scheduler.cancel_all if command.name == "stopall" else self._scheduler.cancel_oldest
+        stopped = cancel(str(message.session), whose(message))
+        self._start(self._write_stop, message, command, stopped, earlier, done)
 
     def answer(self, message: Message, command: Command, done: Callable[[int], None]) -> None:
         if command.name == "status":
@@ -66,20 +60,25 @@ class Control:
             text = unknown_text(command)
         self._start(self._write_answer, message, text, done)
 
-    def _start(self, write: Callable[..., object], *args: object) -> None:
+    def _start(self, write: Callable[..., Awaitable[None]], *args: object) -> None:
         self._quiet.begin()
-        self._nursery.start_soon(write, *args)  # type: ignore[arg-type]
+        self._nursery.start_soon(write, *args)
 
     async def _write_stop(
         self,
         message: Message,
-        sender: str | None,
-        only: Sequence[int] | None,
-        text: str,
+        command: Command,
+        stopped: Stopped,
+        earlier: Sequence[int],
         done: Callable[[int], None],
     ) -> None:
-        await persist(partial(self._store.stop, message.session, message.id - 1, sender=sender, only=only))
-        await self._write_answer(message, text, done)
+        """Stop in the store what was stopped in memory, and what had been accepted but was not there yet."""
+        reached = {request.payload.id for request in stopped.reached if request.payload is not None}
+        one_run = command.name == "stop" and (stopped.running or stopped.stopping or stopped.finishing)
+        only = [*earlier, *reached] if one_run else None
+        stop = partial(self._store.stop, message.session, message.id - 1, sender=whose(message), only=only)
+        also = {*earlier, *await persist(stop)} - reached
+        await self._write_answer(message, stop_text(stopped, also_messages=len(also)), done)
 
     async def _write_answer(self, message: Message, text: str, done: Callable[[int], None]) -> None:
         turn = f"command-{message.id}"

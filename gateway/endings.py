@@ -20,10 +20,12 @@ from scheduler import End, Outcome, Reason
 from store.records import MessageState, Note
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gateway.outbound import Outbound
     from gateway.quiet import Quiet
     from gateway.turn import Turns
-    from scheduler import Ticket
+    from scheduler import Policy, Ticket
     from store.protocols import MessageStore
     from store.records import Message
 
@@ -33,8 +35,8 @@ logger = logging.getLogger("goclaw.turn")
 class Ending(NamedTuple):
     message: Message
     outcome: Outcome
-    cap: int
-    timeout_s: float
+    policy: Policy
+    written: Callable[[int], None]
 
 
 class Endings:
@@ -45,17 +47,17 @@ class Endings:
         self._quiet = quiet
         self._put, self._take = trio.open_memory_channel[Ending](math.inf)
 
-    def note(self, ticket: Ticket) -> None:
-        """A message has ended: whatever was shown of it goes, and its end is written soon."""
+    def note(self, ticket: Ticket, written: Callable[[int], None]) -> None:
+        """A message has ended: whatever was shown of it goes, and its end is written soon, which ``written`` tells."""
         message, outcome = ticket.request.payload, ticket.outcome
         channel = self._outbound.channel(message.session.channel)
         if channel is not None:
             channel.clear(message.session)
         if outcome is None or outcome.end in (End.DONE, End.CLOSED):
-            return  # done was written by the turn itself; what never started stays accepted for the next start
-        policy = ticket.request.policy
+            written(message.id)  # done by the turn itself; what never started stays accepted for the next start
+            return
         self._quiet.begin()
-        self._put.send_nowait(Ending(message, outcome, policy.cap, policy.timeout_s or 0))
+        self._put.send_nowait(Ending(message, outcome, ticket.request.policy, written))
 
     async def run(self) -> None:
         while True:
@@ -64,7 +66,8 @@ class Endings:
                 endings.append(self._take.receive_nowait())
             for _, together in groupby(endings, key=lambda ending: (ending.outcome.run, id(ending.outcome))):
                 await self._write(list(together))
-            for _ in endings:
+            for ending in endings:
+                ending.written(ending.message.id)
                 self._quiet.end()
 
     async def quarantine(self, message: Message) -> None:
@@ -82,8 +85,8 @@ class Endings:
             return
         state, text = words(first)
         notes = [Note(first.message.session, text)] if text else []
-        if not await self._settle(turn, ids, state, notes):
-            await self._settle("", ids, state, notes)  # it had not begun
+        told = await self._settle(turn, ids, state, notes)
+        await self._settle("", ids, state, [] if told else notes)  # what had not begun
 
     async def _settle(self, turn: str, ids: list[int], state: MessageState, notes: list[Note]) -> bool:
         settled = await persist(partial(self._store.settle, turn, ids, state, notes))
@@ -96,11 +99,20 @@ def words(ending: Ending) -> tuple[MessageState, str]:
     """The state of a message that did not run to its end, and what its sender is told."""
     outcome, said = ending.outcome, excerpt(ending.message.text)
     if outcome.end is End.DROPPED:
-        return MessageState.DROPPED, f'Dropped "{said}": {ending.cap} newer messages were waiting. Send it again later.'
+        return (
+            MessageState.DROPPED,
+            f'Dropped "{said}": {ending.policy.cap} newer messages were waiting. Send it again later.',
+        )
     if outcome.end is End.REFUSED:
-        return MessageState.DROPPED, f'Not taken: "{said}". {ending.cap} messages wait already; send it again later.'
+        return (
+            MessageState.DROPPED,
+            f'Not taken: "{said}". {ending.policy.cap} messages wait already; send it again later.',
+        )
     if outcome.end is End.TIMED_OUT:
-        return MessageState.FAILED, f'Gave up on "{said}" after {ending.timeout_s:g} s, the longest a run may take.'
+        return (
+            MessageState.FAILED,
+            f'Gave up on "{said}" after {ending.policy.timeout_s:g} s, the longest a run may take.',
+        )
     if outcome.end is End.FAILED:
         logger.info("message %d failed", ending.message.id, exc_info=outcome.error)
         return MessageState.FAILED, f'"{said}" did not work: {one_line(outcome.error)}'

@@ -81,6 +81,7 @@ class Inbound:
                     if other_command is None and other.id not in stopped and self._control.may_stop(message, other)
                 ]
                 stopped.update(earlier)
+                self._in_hand.add(message.id)
                 self._control.stop(message, command, earlier, self._let_go)
         return stopped
 
@@ -104,8 +105,7 @@ class Inbound:
         )
 
     def _ended(self, ticket: Ticket) -> None:
-        self._let_go(ticket.request.payload.id)
-        self._endings.note(ticket)
+        self._endings.note(ticket, self._let_go)
 
     def _let_go(self, number: int) -> None:
         self._in_hand.discard(number)
