@@ -1,8 +1,7 @@
 """Stop, interrupt, timeout: everything that ends a message before its handler does.
 
 Waiting messages are taken out at once. A run is asked to end and keeps its slots until it has; if it does not, it is
-told about after a while and fenced after a longer while. The order inside each verb matters: first take everything
-out of reach of the lanes, then tell, because the callbacks may schedule again.
+told about after a while and fenced after a longer while.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-import trio
-
+from scheduler import lending, slots, working
 from scheduler.observe import Kind, Stopped
 from scheduler.request import End, Outcome, Reason
 from scheduler.session import flattened
@@ -118,10 +116,10 @@ class Sweep:
     def done(self, end: End = End.CANCELLED) -> None:
         """Let the sessions stand where they now belong, then tell."""
         for session in self.touched:
-            self.scheduler._offer(session)
-        self.scheduler._end(self.taken, Outcome(end, reason=self.reason), trio.current_time())
+            slots.offer(self.scheduler, session)
+        working.end(self.scheduler, self.taken, Outcome(end, reason=self.reason), self.scheduler.now())
         for session in self.touched:
-            self.scheduler._forget_if_idle(session)
+            working.forget_if_idle(self.scheduler, session)
 
     def counts(self, session: Session) -> Stopped:
         left = len(session.window.tickets) if session.window is not None else 0
@@ -200,15 +198,17 @@ def ask_to_end(scheduler: Scheduler, run: Run, reason: Reason) -> None:
     watch(scheduler, run)
     if run._scope is not None:
         run._scope.cancel()
-    if run._regaining is not None:
-        run._regaining.cancel()
-    scheduler._tell_run(Kind.CANCELLING, trio.current_time(), run, reason)
+    lending.leave_line(scheduler, run)
+    scheduler.news.of_run(Kind.CANCELLING, scheduler.now(), run, reason)
 
 
 def watch(scheduler: Scheduler, run: Run) -> None:
     """From now on the run has until the fence to end."""
+    if run._watched:
+        return
+    run._watched = True
     scheduler.timers.call_off(run._timer)
-    told_at = trio.current_time() + scheduler.told_after_s
+    told_at = scheduler.now() + scheduler.told_after_s
     run._timer = scheduler.timers.at(told_at, partial(tell_stuck, scheduler, run))
 
 
@@ -221,26 +221,29 @@ def time_out(scheduler: Scheduler, run: Run) -> None:
     ask_to_end(scheduler, run, Reason.TIMEOUT)
     sweep.cancel_children(run.children)
     sweep.done()
+    scheduler.news.publish()
 
 
 def tell_stuck(scheduler: Scheduler, run: Run) -> None:
     run.stuck = True
     run._lane.stuck += 1
     rest_s = scheduler.fenced_after_s - scheduler.told_after_s
-    run._timer = scheduler.timers.at(trio.current_time() + rest_s, partial(fence, scheduler, run))
-    scheduler._tell_run(Kind.STUCK, trio.current_time(), run, run.reason)
+    run._timer = scheduler.timers.at(scheduler.now() + rest_s, partial(fence, scheduler, run))
+    scheduler.news.of_run(Kind.STUCK, scheduler.now(), run, run.reason)
+    scheduler.news.publish()
 
 
 def fence(scheduler: Scheduler, run: Run) -> None:
     """Stop waiting for it: the session goes on without it. Its lane slot stays taken for as long as it lives."""
-    now = trio.current_time()
+    now = scheduler.now()
     run._timer = None
     run.fenced = True
     run.reason = run.reason or Reason.TIMEOUT
-    scheduler._tell_run(Kind.FENCED, now, run, run.reason)
-    scheduler._release(run, None)
-    scheduler._end(run._tickets, scheduler._outcome(run, None, None), now)
-    scheduler._forget_if_idle(run._session)
+    scheduler.news.of_run(Kind.FENCED, now, run, run.reason)
+    working.release(scheduler, run, None)
+    working.end(scheduler, run._tickets, working.outcome_of(run, None, None), now)
+    working.forget_if_idle(scheduler, run._session)
+    scheduler.news.publish()
 
 
 def take_out(scheduler: Scheduler, session: Session, ticket: Ticket) -> list[Ticket]:
@@ -253,7 +256,7 @@ def take_out(scheduler: Scheduler, session: Session, ticket: Ticket) -> list[Tic
         return [ticket]
     for run in session.running:
         if ticket in run._inbox:
-            run._inbox.remove(ticket)
+            run._inbox = [other for other in run._inbox if other is not ticket]
             return [ticket]
     if ticket in session.queue:
         session.queue.remove(ticket)

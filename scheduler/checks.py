@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import TypeVar
 
@@ -23,8 +24,10 @@ def check_limit(name: str, value: int) -> None:
         raise errors.InvalidRequest(f"{name} is {value!r}: expected a whole number of at least 1", value=value)
 
 
-def check_span(name: str, value: float, *, least: float, open_end: bool = False) -> None:
-    bad = isinstance(value, bool) or not isinstance(value, int | float) or value != value
-    if bad or value < least or (open_end and value == least):
-        bound = f"more than {least:g}" if open_end else f"at least {least:g}"
-        raise errors.InvalidRequest(f"{name} is {value!r}: expected seconds, {bound}", value=value)
+def check_span(name: str, value: float, *, above: float | None = None, endless: bool = False) -> None:
+    """A span of seconds: not negative, more than ``above`` if given, and finite unless ``endless`` is fine."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    if number and value >= 0 and (above is None or value > above) and (endless or not math.isinf(value)):
+        return
+    bound = "at least 0" if above is None else f"more than {above:g}"
+    raise errors.InvalidRequest(f"{name} is {value!r}: expected seconds, {bound}", value=value)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from scheduler import cancelling
+from scheduler.checks import check_span
 from scheduler.observe import Closed
 from scheduler.request import End, Reason
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 async def close(scheduler: Scheduler, grace_s: float) -> Closed:
     """Bounded by ``grace_s`` and then by the fence: a run that will not end is abandoned, not waited for."""
+    check_span("grace_s", grace_s, endless=True)
     scheduler.closing = True
     unstarted = end_waiting(scheduler, children_too=False)
     with trio.move_on_after(grace_s):
@@ -50,6 +52,7 @@ def cancel_runs(scheduler: Scheduler) -> int:
             elif run.reason is None:
                 cancelling.ask_to_end(scheduler, run, Reason.CLOSING)
                 cancelled += 1
+    scheduler.news.publish()
     return cancelled
 
 
@@ -59,4 +62,5 @@ def end_waiting(scheduler: Scheduler, *, children_too: bool) -> int:
     for session in list(scheduler.sessions.values()):
         sweep.take_waiting(session, lambda ticket: children_too or ticket._parent is None)
     sweep.done(End.CLOSED)
+    scheduler.news.publish()
     return len(sweep.taken)

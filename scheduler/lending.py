@@ -1,29 +1,35 @@
 """Waiting inside a run: the slot is lent meanwhile, so that nested work can never lock a lane.
 
-    running ──wait()──▶ parked ──child ended──▶ returning ──slot free──▶ running
-      slot                no slot                 first in line            slot
+    holds a slot ──wait()──▶ parked ──the last awaited message ended──▶ returning ──slot free──▶ holds a slot
+                               ▲                                            │
+                               └────────── another task of it waits ────────┘
 
-Which lane the child uses does not matter: a chain may come back to this lane later. The session's place is never lent.
-With several tasks of one run waiting, the slot comes back when the last of them does: taking it earlier could keep a
-sibling's child from ever starting.
+Which lane the awaited message uses does not matter: a chain may come back to this lane later. The session's place is
+never lent. With several tasks of one run waiting, the slot comes back when the last of them does: taking it earlier
+could keep a sibling's child from ever starting. Whoever returns stands before every newcomer, from the very moment in
+which the awaited message ends.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from scheduler import cancelling, errors
+from scheduler import cancelling, errors, slots
 from scheduler.observe import Kind
 from scheduler.run import current_run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scheduler.lane import Lane
     from scheduler.request import Ticket
     from scheduler.run import Run
     from scheduler.scheduler import Scheduler
+
+Listed = TypeVar("Listed")
 
 
 async def wait_for(scheduler: Scheduler, ticket: Ticket) -> None:
@@ -34,15 +40,122 @@ async def wait_for(scheduler: Scheduler, ticket: Ticket) -> None:
     if run is None or run.ended or run._scheduler is not scheduler:
         await ticket._event.wait()
         return
-    refuse_deadlock(scheduler, run, ticket)
-    lend(scheduler, run)
-    run._waits.append(ticket)
+    await trio.lowlevel.checkpoint_if_cancelled()  # a cancelled run does not lose its slot by trying to wait
+    if ticket.outcome is not None:
+        return
+    start_waiting(scheduler, run, ticket)
     try:
         await ticket._event.wait()
     finally:
-        run._waits.remove(ticket)
-        if not run._waits:
-            await regain(scheduler, run)
+        # Still listed if the wait was cancelled. Then the handler may work on (only a scope of its own ended) and
+        # must not do so without a slot; a stop of the run itself lets it go without.
+        stop_waiting(scheduler, run, ticket)
+        scheduler.news.publish()
+        await stand_in_line(run)
+
+
+def start_waiting(scheduler: Scheduler, run: Run, ticket: Ticket) -> None:
+    refuse_deadlock(scheduler, run, ticket)
+    lane = run._lane
+    if run._slot:
+        if not lane.room_to_park:
+            raise errors.WaitRefused(
+                f"lane {lane.name!r} already has {lane.parked} runs waiting for nested work: "
+                "finish some of them or raise the lane's limit",
+                lane=lane.name,
+                run=run.id,
+            )
+        run._slot = False
+        run._parked = True
+        lane.active -= 1
+        lane.parked += 1
+        scheduler.news.of_run(Kind.LENT, scheduler.now(), run)
+    elif run._gate is not None:  # it stood in line, and is waiting for a child again instead
+        leave_line(scheduler, run)
+    run._waits = [*run._waits, ticket]
+    ticket._waiters = [*ticket._waiters, run]
+    slots.fill(scheduler, lane)
+    scheduler.news.publish()
+
+
+def stop_waiting(scheduler: Scheduler, run: Run, ticket: Ticket) -> None:
+    """One wait less. After the last one the run takes a slot, or its place in line for one."""
+    if ticket not in run._waits:
+        return
+    run._waits = without(ticket, run._waits)
+    ticket._waiters = without(run, ticket._waiters)
+    if run._waits or not run._parked:
+        return
+    lane = run._lane
+    if run.reason is not None:  # it is only here to clean up
+        unpark(run)
+    elif lane.active < lane.limit and not lane.returning:
+        take_slot(scheduler, run, scheduler.now())
+    else:
+        run._gate = lane.returning[run] = trio.Event()
+        if run._timer is not None and not run._watched:  # waiting for a slot is not running: its time stands still
+            scheduler.timers.call_off(run._timer)
+            run._time_left_s = run._timer.when - scheduler.now()
+            run._timer = None
+
+
+async def stand_in_line(run: Run) -> None:
+    gate = run._gate
+    if gate is not None:
+        with trio.CancelScope(shield=True):
+            await gate.wait()
+
+
+def give_back(scheduler: Scheduler, lane: Lane, now: float) -> None:
+    """The first in line gets a slot."""
+    run = next(iter(lane.returning))
+    leave_line(scheduler, run)
+    take_slot(scheduler, run, now)
+
+
+def take_slot(scheduler: Scheduler, run: Run, now: float) -> None:
+    unpark(run)
+    run._slot = True
+    run._lane.active += 1
+    scheduler.news.of_run(Kind.REGAINED, now, run)
+
+
+def leave_line(scheduler: Scheduler, run: Run) -> None:
+    """Let go who stands in line for this run, and let its time limit run on."""
+    gate, run._gate = run._gate, None
+    if gate is None:
+        return
+    del run._lane.returning[run]
+    gate.set()
+    left_s, run._time_left_s = run._time_left_s, None
+    if left_s is not None and not run._watched:
+        due = scheduler.now() + left_s
+        run._timer = scheduler.timers.at(due, partial(cancelling.time_out, scheduler, run))
+
+
+def unpark(run: Run) -> None:
+    run._parked = False
+    run._lane.parked -= 1
+
+
+def give_up(run: Run) -> None:
+    """The run has ended while a task that it left behind still waits in its name."""
+    if run._parked:
+        unpark(run)
+    if run._gate is not None:
+        run._lane.returning.pop(run, None)
+        run._gate.set()
+        run._gate = None
+    for ticket in run._waits:
+        ticket._waiters = without(run, ticket._waiters)
+    run._waits = ()
+
+
+def without(one: Listed, all_of_them: Sequence[Listed]) -> list[Listed]:
+    """The same without the first ``one``: two tasks of a run may wait for the same message."""
+    rest = list(all_of_them)
+    rest.remove(one)
+    return rest
 
 
 def refuse_deadlock(scheduler: Scheduler, run: Run, ticket: Ticket) -> None:
@@ -68,82 +181,3 @@ def refuse_deadlock(scheduler: Scheduler, run: Run, ticket: Ticket) -> None:
         elif session is not None:
             for other in session.running:
                 pending += other._waits
-
-
-def lend(scheduler: Scheduler, run: Run) -> None:
-    lane = run._lane
-    if not run._slot or run.reason is not None:
-        return
-    if not lane.room_to_park:
-        raise errors.WaitRefused(
-            f"lane {lane.name!r} already has {lane.parked} runs waiting for nested work: "
-            "finish some of them or raise the lane's limit",
-            lane=lane.name,
-            run=run.id,
-        )
-    run._slot = False
-    run._parked = True
-    lane.active -= 1
-    lane.parked += 1
-    scheduler._tell_run(Kind.LENT, trio.current_time(), run)
-    scheduler._fill(lane)
-
-
-async def regain(scheduler: Scheduler, run: Run) -> None:
-    """Get a slot back before going on. A cancelled run goes on without one: it is only here to clean up.
-
-    The wait is shielded because the task may be cancelled by a scope of the handler's own, after which the handler
-    works on and must not do so without a slot. A stop of the run itself ends the wait.
-    """
-    lane = run._lane
-    if not run._parked:
-        return
-    unpark(run)
-    if run.reason is not None:
-        return
-    if lane.free and not lane.returning:
-        take_slot(lane, run)
-    else:
-        await wait_in_line(scheduler, lane, run)
-    if run._slot:
-        scheduler._tell_run(Kind.REGAINED, trio.current_time(), run)
-
-
-async def wait_in_line(scheduler: Scheduler, lane: Lane, run: Run) -> None:
-    """First come, first served. The run's time limit stands still: waiting for a slot is not running."""
-    gate = lane.returning[run] = trio.Event()
-    asked_at = trio.current_time()
-    time_limit, run._timer = run._timer, None
-    scheduler.timers.call_off(time_limit)
-    with trio.CancelScope(shield=True) as run._regaining:
-        await gate.wait()
-    run._regaining = None
-    lane.returning.pop(run, None)
-    if time_limit is not None and run.reason is None and not run.ended:
-        due = time_limit.when + trio.current_time() - asked_at
-        run._timer = scheduler.timers.at(due, partial(cancelling.time_out, scheduler, run))
-
-
-def unpark(run: Run) -> None:
-    run._parked = False
-    run._lane.parked -= 1
-
-
-def give_up(run: Run) -> None:
-    """The run has ended while a task that it left behind still waits in its name."""
-    if run._parked:
-        unpark(run)
-    if run._regaining is not None:
-        run._regaining.cancel()
-        run._lane.returning.pop(run, None)
-
-
-def give_back(lane: Lane) -> None:
-    run, gate = lane.returning.popitem(last=False)
-    take_slot(lane, run)
-    gate.set()
-
-
-def take_slot(lane: Lane, run: Run) -> None:
-    run._slot = True
-    lane.active += 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextvars import copy_context
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
@@ -18,12 +18,12 @@ from scheduler import errors
 from scheduler.checks import check_limit, check_span, choice
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from scheduler.keeper import Keeper
     from scheduler.lane import Lane
     from scheduler.run import Run
     from scheduler.scheduler import Scheduler
-    from scheduler.session import Session
 
 
 class Mode(StrEnum):
@@ -83,9 +83,9 @@ class Policy:
         object.__setattr__(self, "drop", choice(Drop, "drop policy", self.drop))
         check_limit("cap", self.cap)
         check_limit("max_concurrent", self.max_concurrent)
-        check_span("debounce_s", self.debounce_s, least=0.0)
+        check_span("debounce_s", self.debounce_s)
         if self.timeout_s is not None:
-            check_span("timeout_s", self.timeout_s, least=0.0, open_end=True)
+            check_span("timeout_s", self.timeout_s, above=0)
 
 
 DEFAULT_POLICY = Policy()
@@ -112,8 +112,7 @@ class Request:
     on_end: Callable[[Ticket], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a message ended, with the run's value or what went wrong."""
 
     end: End
@@ -125,40 +124,30 @@ class Outcome:
 
 
 class Ticket:
-    """One scheduled message. Ends exactly once; `outcome` tells how."""
+    """One scheduled message. Ends exactly once; `outcome` tells how.
 
-    __slots__ = (
-        "_after",
-        "_context",
-        "_event",
-        "_joined",
-        "_keeper",
-        "_lane",
-        "_parent",
-        "_queued_at",
-        "_run",
-        "_scheduler",
-        "id",
-        "outcome",
-        "request",
-    )
+    What most messages never need is a default of the class, set on the ticket only when it differs: there are many
+    tickets, and making them is most of what `schedule` costs.
+    """
+
+    outcome: Outcome | None = None
+    _event: trio.Event | None = None
+    _joined: list[Ticket] | None = None  # messages that run in this one's turn
+    _run: Run | None = None  # the run it is part of, or is steering
+    _keeper: Keeper | None = None  # who answers for it as a child
+    _waiters: Sequence[Run] = ()  # runs that have lent their slot while they wait for it
+    _after: tuple[Run, ...] = ()  # an interrupt starts only after these have ended
 
     def __init__(
         self, scheduler: Scheduler, number: int, request: Request, lane: Lane, parent: Run | None, now: float
     ) -> None:
         self.id = number
         self.request = request
-        self.outcome: Outcome | None = None
         self._scheduler = scheduler
         self._lane = lane
         self._parent = parent  # the run that scheduled it as its child
         self._context = copy_context()
         self._queued_at = now
-        self._event: trio.Event | None = None
-        self._joined: list[Ticket] | None = None  # messages that run in this one's turn
-        self._run: Run | None = None  # the run it is part of, or is steering
-        self._keeper: Run | Session | None = parent  # who lists it as an open child: a living run, or its session
-        self._after: tuple[Run, ...] = ()  # an interrupt starts only after these have ended
 
     def __repr__(self) -> str:
         state = self.outcome.end.value if self.outcome else "open"

@@ -15,11 +15,13 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from scheduler.drive import as_coroutine
+from scheduler.keeper import NOBODY, Keeper
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import trio
 
-    from scheduler.lane import Lane
     from scheduler.request import Reason, Request, Ticket
     from scheduler.scheduler import Scheduler
     from scheduler.session import Session
@@ -28,63 +30,45 @@ if TYPE_CHECKING:
 current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
 
 
-class Run:
-    """One turn that has been given a slot."""
+class Run(Keeper):
+    """One turn that has been given a slot.
 
-    __slots__ = (
-        "_coroutine",
-        "_inbox",
-        "_lane",
-        "_parked",
-        "_regaining",
-        "_scheduler",
-        "_scope",
-        "_session",
-        "_slot",
-        "_tickets",
-        "_timer",
-        "_waits",
-        "children",
-        "depth",
-        "ended",
-        "fenced",
-        "id",
-        "owner",
-        "reason",
-        "request",
-        "sealed",
-        "started_at",
-        "stuck",
-    )
+    As with tickets, what most runs never need is a default of the class.
+    """
+
+    reason: Reason | None = None  # why it was cancelled, as soon as somebody asked
+    sealed = False
+    stuck = False
+    fenced = False
+    ended = False
+    depth = 0  # how many runs are above it
+    _inbox: Sequence[Ticket] = ()  # messages that steer it, not taken yet
+    _waits: Sequence[Ticket] = ()  # what it waits for while its slot is lent
+    _slot = True
+    _parked = False
+    _coroutine: Any = None
+    _scope: trio.CancelScope | None = None  # set while its handler is under way
+    _gate: trio.Event | None = None  # opens when the run stands in line for a slot no longer
+    _time_left_s: float | None = None  # of its time limit, while that stands still
+    _watched = False  # it has been asked to end, and is told about and fenced if it does not
+    _timer: Timer | None = None
 
     def __init__(
         self, scheduler: Scheduler, number: int, session: Session, tickets: tuple[Ticket, ...], now: float
     ) -> None:
         leader = tickets[0]
-        parent = leader._parent
         self.id = number
         self.request = leader.request
-        self.owner: str = leader.request.sender if parent is None else parent.owner
-        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.owner = leader.request.sender  # whose work it is: the sender of the message at the root
         self.started_at = now
-        self.reason: Reason | None = None  # why it was cancelled, as soon as somebody asked
-        self.sealed = False
-        self.stuck = False
-        self.fenced = False
-        self.ended = False
-        self.children: set[Ticket] = set()  # open messages it scheduled as its own
         self._scheduler = scheduler
         self._session = session
-        self._lane: Lane = leader._lane
+        self._lane = leader._lane
         self._tickets = tickets
-        self._inbox: list[Ticket] = []  # messages that steer it, not taken yet
-        self._coroutine: Any = None
-        self._scope: trio.CancelScope | None = None  # set while its handler is under way
-        self._slot = True
-        self._parked = False
-        self._waits: list[Ticket] = []  # what it waits for while its slot is lent
-        self._regaining: trio.CancelScope | None = None
-        self._timer: Timer | None = None
+        self.children = NOBODY
+        if leader._parent is not None:
+            self.owner = leader._parent.owner
+            self.depth = leader._parent.depth + 1
 
     def __repr__(self) -> str:
         state = "ended" if self.ended else "fenced" if self.fenced else self.reason or "running"
@@ -122,5 +106,8 @@ class Run:
 def start_in_context(run: Run) -> Any:
     """The handler's first step; called inside the message's own context."""
     current_run.set(run)
-    run._coroutine = coroutine = as_coroutine(run.request.handler(run))
+    try:
+        coroutine = run._coroutine = as_coroutine(run.request.handler(run))
+    except StopIteration as odd:  # would be taken for the end of the coroutine
+        raise RuntimeError("the handler raised StopIteration") from odd
     return coroutine.send(None)

@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from scheduler.request import Drop, Mode
+from scheduler.keeper import NOBODY, Keeper
+from scheduler.request import Mode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scheduler.lane import Lane
     from scheduler.request import Request, Ticket
     from scheduler.run import Run
@@ -50,8 +53,8 @@ class Window:
         return len(self.tickets) >= WINDOW_MESSAGES
 
 
-class Session:
-    __slots__ = ("children", "key", "limit", "queue", "ring", "running", "tenant", "throttled", "window")
+class Session(Keeper):
+    __slots__ = ("key", "limit", "queue", "ring", "running", "tenant", "throttled", "window")
 
     def __init__(self, request: Request) -> None:
         self.key = request.session
@@ -62,11 +65,7 @@ class Session:
         self.ring: Lane | None = None  # the lane in whose ring it waits for a slot
         self.limit = 1
         self.throttled = False
-        self.children: set[Ticket] = set()  # open children of runs that have ended
-
-    @property
-    def idle(self) -> bool:
-        return not (self.queue or self.running or self.window or self.children)
+        self.children = NOBODY
 
     def heed(self, request: Request) -> bool:
         """Take policy and context figure of the newest message, with hysteresis between 50 and 60 %.
@@ -91,18 +90,9 @@ class Session:
     def full(self, request: Request) -> bool:
         return len(self.queue) >= request.policy.cap and not request.resumed
 
-    def make_room(self, ticket: Ticket) -> list[Ticket]:
-        """Who has to go so that ``ticket`` can wait: nobody, the oldest, or ``ticket`` itself."""
-        if not self.full(ticket.request):
-            return []
-        if ticket.request.policy.drop is Drop.NEW:
-            return [ticket]
-        surplus = len(self.queue) - ticket.request.policy.cap + 1
-        return [self.queue.popleft() for _ in range(surplus)]
-
     def steered_by(self, ticket: Ticket) -> Run | None:
         """The run that ``ticket`` can steer: the sender's own newest one, with nobody waiting in between."""
-        if ticket.request.policy.mode is not Mode.STEER or self.queue or ticket._parent is not None:
+        if self.queue or ticket._parent is not None:
             return None
         for run in reversed(self.running):
             if run.owner == ticket.request.sender and run.request.steerable and run.reason is None and not run.sealed:
@@ -136,6 +126,6 @@ def runs_together(one: Ticket, other: Ticket) -> bool:
     )
 
 
-def flattened(leaders: list[Ticket]) -> list[Ticket]:
+def flattened(leaders: Iterable[Ticket]) -> list[Ticket]:
     """All messages of these turns, in order."""
     return [ticket for leader in leaders for ticket in (leader, *(leader._joined or ()))]

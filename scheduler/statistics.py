@@ -20,7 +20,7 @@ def of_scheduler(scheduler: Scheduler, now: float) -> SchedulerStatistics:
         sessions=len(scheduler.sessions),
         running=sum(lane.active + lane.parked for lane in lanes),
         waiting=sum(lane.waiting for lane in lanes),
-        callback_errors=scheduler.callback_errors,
+        callback_errors=scheduler.news.errors,
     )
 
 

@@ -53,9 +53,17 @@ class Timers:
         if timer is None or timer.call is None:
             return
         timer.call = None
+        if self._stopped:
+            return
         self._dead += 1
         if self._dead > SWEEP_FROM and self._dead * 2 > len(self._heap):
             self._sweep()
+
+    def rest(self) -> None:
+        """With nothing to wait for, forget when the next wake-up would have been."""
+        if len(self) == 0 and self._heap:
+            self._sweep()
+            self._scope.deadline = math.inf
 
     async def run(self) -> None:
         while not self._stopped:

@@ -1,0 +1,156 @@
+"""A worker task: carries out one run after another for as long as its lane hands over.
+
+A task per message would cost more than everything else here together, so a worker is reused, and with it one cancel
+scope, until a cancellation has used that up. Each message still runs in its own context (`drive`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from scheduler import cancelling, lending, slots
+from scheduler.drive import drive
+from scheduler.keeper import NOBODY
+from scheduler.request import End, Outcome, Reason
+from scheduler.run import start_in_context
+from scheduler.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scheduler.lane import Lane
+    from scheduler.request import Ticket
+    from scheduler.run import Run
+    from scheduler.scheduler import Scheduler
+
+RUNS_BETWEEN_CHECKPOINTS = 32
+
+
+async def work(scheduler: Scheduler, first: Run) -> None:
+    run: Run | None = first
+    since_checkpoint = 0
+    while run is not None:
+        error: Exception | None = None
+        try:
+            with trio.CancelScope() as scope:
+                while run is not None and not scope.cancel_called:
+                    if since_checkpoint >= RUNS_BETWEEN_CHECKPOINTS:
+                        since_checkpoint = 0
+                        await trio.lowlevel.cancel_shielded_checkpoint()
+                    since_checkpoint += 1
+                    value = None
+                    if run.reason is None:  # it may have been cancelled before its first step
+                        run._scope = scope
+                        if run.request.policy.timeout_s is not None:
+                            limit_time(scheduler, run, run.request.policy.timeout_s)
+                        context = run._tickets[0]._context
+                        try:
+                            trap = context.run(start_in_context, run)
+                        except StopIteration as stop:
+                            value = stop.value
+                        else:
+                            value = await drive(context, run._coroutine, trap)
+                    run = finish(scheduler, run, value, None)
+                continue
+        except Exception as caught:  # noqa: BLE001 - whatever a handler raises is its own message's end
+            error = caught
+        except BaseException:
+            # The nursery itself is ending (or the program is): nothing may start any more.
+            scheduler.closing = scheduler.closed = True
+            if run is not None:
+                run.reason = run.reason or Reason.CLOSING
+                finish(scheduler, run, None, None)
+            raise
+        # Reached when the handler raised, or when its cancellation came through.
+        if run is not None:
+            run = finish(scheduler, run, None, error)
+
+
+def limit_time(scheduler: Scheduler, run: Run, timeout_s: float) -> None:
+    """The limit counts from the slot: time in the queue is not the run's."""
+    run._timer = scheduler.timers.at(run.started_at + timeout_s, partial(cancelling.time_out, scheduler, run))
+
+
+def finish(scheduler: Scheduler, run: Run, value: Any, error: Exception | None) -> Run | None:
+    """The run is over: free its slots, note its end, hand over. Returns what this worker runs next."""
+    now = scheduler.now()
+    lane = run._lane
+    run.ended = True
+    run._scope = run._coroutine = None
+    if run._timer is not None:
+        scheduler.timers.call_off(run._timer)
+        run._timer = None
+    if run.stuck:
+        lane.stuck -= 1
+    if run._slot:
+        run._slot = False
+        lane.active -= 1
+    else:
+        lending.give_up(run)
+    if not run.fenced:
+        release(scheduler, run, lane)
+        end(scheduler, run._tickets, outcome_of(run, value, error), now)
+        forget_if_idle(scheduler, run._session)
+    run._tickets = ()  # ticket and run would keep each other alive
+    following = slots.next_run(scheduler, lane, now)
+    scheduler.news.publish()
+    return following
+
+
+def release(scheduler: Scheduler, run: Run, holder: Lane | None) -> None:
+    """Free the run's place in its session; what it leaves behind goes to those who are left."""
+    session = run._session
+    session.running.remove(run)
+    if run._inbox:
+        for ticket in run._inbox:
+            ticket._run = None
+            ticket._lane.waiting += 1
+        session.queue.extendleft(reversed(run._inbox))
+        run._inbox = ()
+    if run.children:
+        (run._tickets[0]._keeper or session).adopt(run.children)
+        run.children = NOBODY
+    if session.queue:
+        slots.offer(scheduler, session, holder)
+
+
+def outcome_of(run: Run, value: Any, error: Exception | None) -> Outcome:
+    if run.reason is not None:
+        ended = End.TIMED_OUT if run.reason is Reason.TIMEOUT else End.CANCELLED
+        return Outcome(ended, None, error, run.reason, run.id)
+    if error is not None:
+        return Outcome(End.FAILED, None, error, None, run.id)
+    return Outcome(End.DONE, value, None, None, run.id)
+
+
+def end(scheduler: Scheduler, tickets: Sequence[Ticket], outcome: Outcome, now: float) -> None:
+    """Give each of these messages its end, and those who wait for them their slots back."""
+    for ticket in tickets:
+        ticket.outcome = outcome
+        ticket._lane.ends[outcome.end] += 1
+        keeper = ticket._keeper
+        if keeper is not None:
+            keeper.disown(ticket)
+            if isinstance(keeper, Session):
+                forget_if_idle(scheduler, keeper)
+        scheduler.news.of_end(now, ticket)
+        if ticket._event is not None:
+            ticket._event.set()
+            for waiter in ticket._waiters:
+                lending.stop_waiting(scheduler, waiter, ticket)
+
+
+def forget_if_idle(scheduler: Scheduler, session: Session) -> None:
+    """A session that holds nothing is gone; with the last one gone the scheduler is idle and never wakes up."""
+    if session.queue or session.running or session.window or session.children:
+        return
+    if scheduler.sessions.get(session.key) is session:
+        del scheduler.sessions[session.key]
+        if not scheduler.sessions:
+            scheduler.timers.rest()
+            if scheduler.idle is not None:
+                scheduler.idle.set()
+                scheduler.idle = None
