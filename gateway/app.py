@@ -78,19 +78,24 @@ async def open_gateway(
 ) -> AsyncIterator[Gateway]:
     quiet = Quiet()
     outbound = Outbound(store, channels, quiet)
-    turns = Turns(uuid4().hex, store, agent, outbound)
-    endings = Endings(store, turns, outbound, quiet)
+    process = uuid4().hex
+    endings = Endings(process, store, outbound, quiet)
+    turns = Turns(process, store, agent, outbound, endings)
     async with trio.open_nursery() as services:
         services.start_soon(outbound.run)
         services.start_soon(endings.run)
         async with open_scheduler(settings.lane.model_dump()) as scheduler:
-            control = Control(services, store, scheduler, outbound, quiet)
-            inbound = Inbound(settings, store, scheduler, turns, control, endings)
+            in_hand: set[int] = set()  # messages that this process works on: a repeated accept finds them here
+            control = Control(services, store, scheduler, outbound, quiet, in_hand)
+            inbound = Inbound(settings, store, scheduler, turns, control, endings, in_hand)
             inbound.resume(await set_aside_poison(endings, await persist(store.resume)))
             outbound.poke()
             gateway = Gateway(settings, scheduler, inbound, quiet)
-            yield gateway
-            await gateway.close()
+            try:
+                yield gateway
+                await gateway.close()
+            finally:
+                turns.give_up()
         services.cancel_scope.cancel()
 
 
@@ -113,7 +118,8 @@ async def chat(settings: Settings) -> None:
         async with open_gateway(settings, MemoryStore(utc_now), DemoAgent(), [terminal]) as gateway:
             await nursery.start(watch_signals, terminal, gateway, nursery.cancel_scope)
             await terminal.read(gateway)
-        await terminal.flush()
+        with trio.move_on_after(LAST_WORDS_S):  # nobody may be reading any more
+            await terminal.flush()
         nursery.cancel_scope.cancel()
 
 

@@ -48,11 +48,11 @@ def help_text() -> str:
 
 
 def unknown_text(command: Command) -> str:
-    return f"There is no command /{command.name}.\n{help_text()}"
+    return f"There is no command /{excerpt(command.name)}.\n{help_text()}"
 
 
-def stop_text(stopped: Stopped, *, also_messages: int = 0) -> str:
-    """What a stop did, in words. ``also_messages`` arrived together with it and were never queued."""
+def stop_text(stopped: Stopped, *, also_messages: int = 0, own: bool = False) -> str:
+    """What a stop did, in words. ``also_messages`` were never queued; ``own`` means that only the sender's counted."""
     messages = stopped.messages + also_messages
     parts = [counted(stopped.running, "run")] if stopped.running else []
     if stopped.children:
@@ -65,8 +65,10 @@ def stop_text(stopped: Stopped, *, also_messages: int = 0) -> str:
         text = "Already stopping"
     elif stopped.finishing:
         text = "Too late to stop: the answer is on its way"
+    elif own or stopped.left:
+        text = "Nothing of yours to stop"
     else:
-        return "Nothing to stop: nothing runs or waits here."
+        text = "Nothing to stop: nothing runs or waits here"
     return f"{text}; {counted(stopped.left, 'message')} still waiting." if stopped.left else f"{text}."
 
 

@@ -29,8 +29,15 @@ if TYPE_CHECKING:
 
 class Control:
     def __init__(
-        self, nursery: trio.Nursery, store: MessageStore, scheduler: Scheduler, outbound: Outbound, quiet: Quiet
+        self,
+        nursery: trio.Nursery,
+        store: MessageStore,
+        scheduler: Scheduler,
+        outbound: Outbound,
+        quiet: Quiet,
+        in_hand: set[int],
     ) -> None:
+        self._in_hand = in_hand
         self._nursery = nursery
         self._store = store
         self._scheduler = scheduler
@@ -44,13 +51,14 @@ class Control:
             return False
         return whose(stop) in (None, other.incoming.sender)
 
-    def stop(self, message: Message, command: Command, earlier: Sequence[int], done: Callable[[int], None]) -> None:
+    def stop(self, message: Message, command: Command, earlier: Sequence[int]) -> None:
         """Stop now, in memory; write and answer as soon as the store allows."""
         cancel = self._scheduler.cancel_all if command.name == "stopall" else self._scheduler.cancel_oldest
         stopped = cancel(str(message.session), whose(message))
-        self._start(self._write_stop, message, command, stopped, earlier, done)
+        counted_elsewhere = self._in_hand.difference(earlier)
+        self._start(self._write_stop, message, command, stopped, earlier, counted_elsewhere)
 
-    def answer(self, message: Message, command: Command, done: Callable[[int], None]) -> None:
+    def answer(self, message: Message, command: Command) -> None:
         if command.name == "status":
             here = self._scheduler.session_statistics(str(message.session))
             text = status_text(here, self._scheduler.statistics())
@@ -58,7 +66,7 @@ class Control:
             text = help_text()
         else:
             text = unknown_text(command)
-        self._start(self._write_answer, message, text, done)
+        self._start(self._write_answer, message, text)
 
     def _start(self, write: Callable[..., Awaitable[None]], *args: object) -> None:
         self._quiet.begin()
@@ -70,23 +78,25 @@ class Control:
         command: Command,
         stopped: Stopped,
         earlier: Sequence[int],
-        done: Callable[[int], None],
+        counted_elsewhere: set[int],
     ) -> None:
         """Stop in the store what was stopped in memory, and what had been accepted but was not there yet."""
         reached = {request.payload.id for request in stopped.reached if request.payload is not None}
         one_run = command.name == "stop" and (stopped.running or stopped.stopping or stopped.finishing)
         only = [*earlier, *reached] if one_run else None
         stop = partial(self._store.stop, message.session, message.id - 1, sender=whose(message), only=only)
-        also = {*earlier, *await persist(stop)} - reached
-        await self._write_answer(message, stop_text(stopped, also_messages=len(also)), done)
+        also = {*earlier, *await persist(stop)} - counted_elsewhere
+        self._in_hand.difference_update(earlier)
+        text = stop_text(stopped, also_messages=len(also), own=whose(message) is not None)
+        await self._write_answer(message, text)
 
-    async def _write_answer(self, message: Message, text: str, done: Callable[[int], None]) -> None:
+    async def _write_answer(self, message: Message, text: str) -> None:
         turn = f"command-{message.id}"
         note = Note(message.session, text, urgent=True)
         await persist(partial(self._store.begin, turn, [message.id]))
         await persist(partial(self._store.settle, turn, [message.id], MessageState.DONE, [note]))
         self._outbound.poke()
-        done(message.id)
+        self._in_hand.discard(message.id)
         self._quiet.end()
 
 

@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from gateway.commands import excerpt
+from gateway.commands import counted, excerpt, joined
 from gateway.persist import persist
+from gateway.quiet import Quiet
 from scheduler import End, Outcome, Reason
-from store.records import MessageState, Note
+from store.records import MessageState, Note, turn_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.outbound import Outbound
-    from gateway.quiet import Quiet
-    from gateway.turn import Turns
     from scheduler import Policy, Ticket
     from store.protocols import MessageStore
-    from store.records import Message
+    from store.records import Message, SessionKey
 
 logger = logging.getLogger("goclaw.turn")
 
@@ -40,12 +39,13 @@ class Ending(NamedTuple):
 
 
 class Endings:
-    def __init__(self, store: MessageStore, turns: Turns, outbound: Outbound, quiet: Quiet) -> None:
+    def __init__(self, process: str, store: MessageStore, outbound: Outbound, quiet: Quiet) -> None:
+        self._process = process
         self._store = store
-        self._turns = turns
         self._outbound = outbound
         self._quiet = quiet
         self._put, self._take = trio.open_memory_channel[Ending](math.inf)
+        self._unwritten: dict[SessionKey, Quiet] = {}
 
     def note(self, ticket: Ticket, written: Callable[[int], None]) -> None:
         """A message has ended: whatever was shown of it goes, and its end is written soon, which ``written`` tells."""
@@ -57,6 +57,7 @@ class Endings:
             written(message.id)  # done by the turn itself; what never started stays accepted for the next start
             return
         self._quiet.begin()
+        self._unwritten.setdefault(message.session, Quiet()).begin()
         self._put.send_nowait(Ending(message, outcome, ticket.request.policy, written))
 
     async def run(self) -> None:
@@ -68,7 +69,18 @@ class Endings:
                 await self._write(list(together))
             for ending in endings:
                 ending.written(ending.message.id)
+                self._count_written(ending.message.session)
                 self._quiet.end()
+
+    async def caught_up(self, session: SessionKey) -> None:
+        """Wait until the ends of the session's earlier messages are written: people read them in order."""
+        if session in self._unwritten:
+            await self._unwritten[session].wait()
+
+    def _count_written(self, session: SessionKey) -> None:
+        self._unwritten[session].end()
+        if self._unwritten[session].now:
+            del self._unwritten[session]
 
     async def quarantine(self, message: Message) -> None:
         """Give up on a message that was being worked on each time the process died."""
@@ -79,49 +91,58 @@ class Endings:
         """All messages of one turn ended alike: one write, and one thing said."""
         first = endings[0]
         ids = [ending.message.id for ending in endings]
-        turn = self._turns.turn_id(first.outcome.run)
+        turn = turn_id(self._process, first.outcome.run)
         if first.outcome.reason is Reason.CLOSING:
             await persist(partial(self._store.put_back, turn, ids))
             return
-        state, text = words(first)
+        state, text = words(first, quoted([ending.message.text for ending in endings]))
         notes = [Note(first.message.session, text)] if text else []
         told = await self._settle(turn, ids, state, notes)
         await self._settle("", ids, state, [] if told else notes)  # what had not begun
 
     async def _settle(self, turn: str, ids: list[int], state: MessageState, notes: list[Note]) -> bool:
         settled = await persist(partial(self._store.settle, turn, ids, state, notes))
-        if settled:
-            self._outbound.poke()
+        self._outbound.poke()  # even if refused: an earlier try may have come through although it failed
         return settled
 
 
-def words(ending: Ending) -> tuple[MessageState, str]:
-    """The state of a message that did not run to its end, and what its sender is told."""
-    outcome, said = ending.outcome, excerpt(ending.message.text)
+def words(ending: Ending, said: str) -> tuple[MessageState, str]:
+    """The state of messages that did not run to their end, and what their sender is told."""
+    outcome, cap = ending.outcome, ending.policy.cap
     if outcome.end is End.DROPPED:
         return (
             MessageState.DROPPED,
-            f'Dropped "{said}": {ending.policy.cap} newer messages were waiting. Send it again later.',
+            f"Dropped {said}: {counted(cap, 'newer message')} {'was' if cap == 1 else 'were'} waiting."
+            " Send it again later.",
         )
     if outcome.end is End.REFUSED:
         return (
             MessageState.DROPPED,
-            f'Not taken: "{said}". {ending.policy.cap} messages wait already; send it again later.',
+            f"Not taken: {said}. {counted(cap, 'message')} {'waits' if cap == 1 else 'wait'} already;"
+            " send it again later.",
         )
     if outcome.end is End.TIMED_OUT:
         return (
             MessageState.FAILED,
-            f'Gave up on "{said}" after {ending.policy.timeout_s:g} s, the longest a run may take.',
+            f"Gave up on {said} after {ending.policy.timeout_s:g} s, the longest a run may take.",
         )
     if outcome.end is End.FAILED:
         logger.info("message %d failed", ending.message.id, exc_info=outcome.error)
-        return MessageState.FAILED, f'"{said}" did not work: {one_line(outcome.error)}'
+        return MessageState.FAILED, f"{said} did not work: {one_line(outcome.error)}"
     if outcome.reason is Reason.INTERRUPTED:
-        return MessageState.STOPPED, f'Stopped "{said}": your newer message took its place.'
+        return MessageState.STOPPED, f"Stopped {said}: your newer message took its place."
     return MessageState.STOPPED, ""  # the answer to the stop says so
+
+
+def quoted(texts: list[str], most: int = 5) -> str:
+    """Which messages it is about, each by its beginning."""
+    names = [f'"{excerpt(text)}"' for text in texts]
+    return joined(names if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} more"])
 
 
 def one_line(error: BaseException | None) -> str:
     """What went wrong, short enough for a chat; the log has the rest."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
     text = " ".join(str(error).split())
     return text[:200] or type(error).__name__

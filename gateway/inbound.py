@@ -40,17 +40,19 @@ class Inbound:
         turns: Turns,
         control: Control,
         endings: Endings,
+        in_hand: set[int],
     ) -> None:
         self._store = store
         self._scheduler = scheduler
         self._turns = turns
         self._control = control
         self._endings = endings
-        self._in_hand: set[int] = set()  # messages that this process works on: a repeated accept finds them here
+        self._in_hand = in_hand
         self._alone, self._shared = policies(settings)
 
     async def receive(self, batch: Sequence[Incoming]) -> None:
         """Take a batch in. When this returns all of it is kept and the channel may say so."""
+        batch = [replace(incoming, control=parse_command(incoming.text) is not None) for incoming in batch]
         receipts = await persist(lambda: self._store.accept(batch))
         self._take([r.message for r in receipts if r.message is not None and r.state is MessageState.ACCEPTED])
 
@@ -69,7 +71,7 @@ class Inbound:
             if command is None:
                 self._schedule(message, resumed=resumed)
             elif not command.stops:
-                self._control.answer(message, command, self._let_go)
+                self._control.answer(message, command)
 
     def _act_on_stops(self, parsed: Sequence[Parsed]) -> set[int]:
         stopped: set[int] = set()
@@ -81,13 +83,13 @@ class Inbound:
                     if other_command is None and other.id not in stopped and self._control.may_stop(message, other)
                 ]
                 stopped.update(earlier)
-                self._in_hand.add(message.id)
-                self._control.stop(message, command, earlier, self._let_go)
+                self._in_hand.update(earlier, [message.id])
+                self._control.stop(message, command, earlier)
         return stopped
 
     def _schedule(self, message: Message, *, resumed: bool) -> None:
         policy = self._shared if message.incoming.group else self._alone
-        if message.attempts:
+        if resumed:
             policy = replace(policy, mode=Mode.QUEUE)
         self._scheduler.schedule(
             Request(
@@ -98,7 +100,7 @@ class Inbound:
                 sender=message.incoming.sender,
                 thread=message.session.thread,
                 policy=policy,
-                steerable=self._turns.can_steer,
+                steerable=self._turns.can_steer and not message.attempts,
                 resumed=resumed,
                 on_end=self._ended,
             )

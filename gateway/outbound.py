@@ -1,17 +1,19 @@
 """From the outbox to the channels: in order, urgent first, again until the channel has it.
 
 A reply leaves the outbox after the channel took it, so a crash in between sends it again: at least once.
+A session whose channel refuses for now rests, longer each time; meanwhile all others are served.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from gateway.persist import insist, persist
+from gateway.persist import FIRST_DELAY_S, LONGEST_DELAY_S, persist
 from gateway.protocols import Channel, ChannelError
 
 if TYPE_CHECKING:
@@ -19,11 +21,16 @@ if TYPE_CHECKING:
 
     from gateway.quiet import Quiet
     from store.protocols import MessageStore
-    from store.records import Reply
+    from store.records import Reply, SessionKey
 
 logger = logging.getLogger("goclaw.outbound")
 
 BATCH = 20
+
+
+class Rest(NamedTuple):
+    until: float
+    next_s: float
 
 
 class Outbound:
@@ -32,6 +39,7 @@ class Outbound:
         self._channels = {channel.name: channel for channel in channels}
         self._quiet = quiet
         self._poked = trio.Event()
+        self._resting: dict[SessionKey, Rest] = {}
 
     def poke(self) -> None:
         """There may be something in the outbox."""
@@ -44,29 +52,51 @@ class Outbound:
 
     async def run(self) -> None:
         while True:
-            await self._poked.wait()
-            self._poked = trio.Event()
+            with trio.CancelScope(deadline=min((rest.until for rest in self._resting.values()), default=math.inf)):
+                await self._poked.wait()
+            poked, self._poked = self._poked.is_set(), trio.Event()
+            self._quiet.begin()
             while await self._send_some():
                 pass
             self._quiet.end()
+            if poked:
+                self._quiet.end()
 
     async def _send_some(self) -> bool:
         """Send what is due, but look again after each: something urgent may have come in."""
-        replies = await persist(partial(self._store.outbox, BATCH))
+        now = trio.current_time()
+        skip = [session for session, rest in self._resting.items() if rest.until > now]
+        replies = await persist(partial(self._store.outbox, BATCH, skip))
         for reply in replies:
-            await self._send(reply)
+            if not await self._send(reply):
+                break
             await persist(partial(self._store.sent, reply.id))
             if self._poked.is_set():
                 break
         return bool(replies)
 
-    async def _send(self, reply: Reply) -> None:
+    async def _send(self, reply: Reply) -> bool:
+        """Whether the reply is done with; if not, its session rests."""
         session = reply.note.session
         channel = self._channels.get(session.channel)
         if channel is None:
             logger.error("reply %d is for the channel %r, which is not connected", reply.id, session.channel)
-            return
+            return True
         try:
-            await insist(partial(channel.send, session, reply.note.text), ChannelError)
+            await channel.send(session, reply.note.text)
         except ChannelError as error:
+            if error.retriable:
+                self._rest(session, error)
+                return False
             logger.error("reply %d cannot be delivered: %s", reply.id, error)
+        if self._resting.pop(session, None) is not None:
+            self._quiet.end()
+        return True
+
+    def _rest(self, session: SessionKey, error: ChannelError) -> None:
+        rest = self._resting.get(session)
+        if rest is None:
+            self._quiet.begin()
+        delay_s = FIRST_DELAY_S if rest is None else rest.next_s
+        logger.warning("%s; trying again in %g s", error, delay_s)
+        self._resting[session] = Rest(trio.current_time() + delay_s, min(delay_s * 2, LONGEST_DELAY_S))

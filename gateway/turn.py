@@ -19,9 +19,10 @@ import trio
 from gateway.persist import persist
 from gateway.protocols import Turn
 from scheduler import Policy, Request
-from store.records import MessageState, Note
+from store.records import MessageState, Note, turn_id
 
 if TYPE_CHECKING:
+    from gateway.endings import Endings
     from gateway.outbound import Outbound
     from gateway.protocols import Agent
     from scheduler import Run
@@ -35,20 +36,19 @@ HELPER_POLICY = Policy(debounce_s=0, cap=1000)
 class Turns:
     """The scheduler's handler for messages of people."""
 
-    def __init__(self, process: str, store: MessageStore, agent: Agent, outbound: Outbound) -> None:
+    def __init__(self, process: str, store: MessageStore, agent: Agent, outbound: Outbound, endings: Endings) -> None:
         self._process = process
+        self._endings = endings
         self._store = store
         self._agent = agent
         self._outbound = outbound
         self.can_steer = agent.can_steer
-
-    def turn_id(self, run: int) -> str:
-        """The token of a run's writes: no other run, of this or any other process, has the same."""
-        return f"{self._process}-{run}"
+        self._settling: set[trio.CancelScope] = set()
 
     async def __call__(self, run: Run) -> None:
-        turn = self.turn_id(run.id)
+        turn = turn_id(self._process, run.id)
         wanted = [request.payload.id for request in run.requests]
+        await self._endings.caught_up(run.request.payload.session)
         messages = await persist(partial(self._store.begin, turn, wanted))
         if not messages:
             return
@@ -57,10 +57,19 @@ class Turns:
         text = await self._agent.run(Turn(session, tuple(message.text for message in messages)), context)
         if not run.seal():
             return
-        with trio.CancelScope(shield=True):  # its deadline is the run's: one that cannot settle is fenced
-            settle = partial(self._store.settle, turn, context.ids, MessageState.DONE, [Note(session, text)])
-            await persist(settle)
+        with trio.CancelScope(shield=True) as scope:  # its end is the fence, or `give_up`
+            self._settling.add(scope)
+            try:
+                settle = partial(self._store.settle, turn, context.ids, MessageState.DONE, [Note(session, text)])
+                await persist(settle)
+            finally:
+                self._settling.discard(scope)
         self._outbound.poke()
+
+    def give_up(self) -> None:
+        """The process ends: what the store does not take now is taken up again by the next one."""
+        for scope in self._settling:
+            scope.cancel()
 
 
 class RunContext:

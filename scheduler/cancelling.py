@@ -40,6 +40,7 @@ class Sweep:
     taken: list[Ticket] = field(default_factory=list)
     ending: list[Ticket] = field(default_factory=list)
     touched: list[Session] = field(default_factory=list)
+    asked: set[Run] = field(default_factory=set)
 
     def take_waiting(self, session: Session, mine: Callable[[Ticket], bool]) -> None:
         """Take out what has not started: from the window, from the inboxes of runs, from the queue."""
@@ -82,15 +83,23 @@ class Sweep:
         self.cancel_children({child for child in session.children if owned(sender, child)})
 
     def cancel_run(self, run: Run) -> None:
+        self.running += self.ask(run)
+        self.cancel_children(run.children)
+
+    def ask(self, run: Run) -> int:
+        """Ask one run to end; 1 if that was news to it. A run may be met twice: in its session and as a child."""
+        if run in self.asked:
+            return 0
+        self.asked.add(run)
         if run.sealed:
             self.finishing += 1
         elif run.reason is not None:
             self.stopping += 1
         else:
-            self.running += 1
             self.ending += run._tickets
             ask_to_end(self.scheduler, run, self.reason)
-        self.cancel_children(run.children)
+            return 1
+        return 0
 
     def cancel_children(self, children: set[Ticket]) -> None:
         """Down the whole tree, without recursion: nesting has no fixed bound."""
@@ -101,11 +110,9 @@ class Sweep:
             if run is None or child not in run._tickets:
                 self.children += self.take_child(child)
                 continue
-            if run.reason is None and not run.sealed:
-                self.children += 1
-                self.ending += run._tickets
-                ask_to_end(self.scheduler, run, self.reason)
-            pending += run.children
+            if run not in self.asked:
+                self.children += self.ask(run)
+                pending += run.children
 
     def take_child(self, child: Ticket) -> int:
         """A child that waits: alone in its session's window, inbox or queue, or joined to another's turn there."""
@@ -151,8 +158,8 @@ def cancel_oldest(scheduler: Scheduler, key: str, sender: str | None) -> Stopped
     elif orphans and any(not stopping(child) for child in orphans):
         sweep.cancel_children({next(child for child in orphans if not stopping(child))})
     elif runs or orphans:
-        sweep.stopping += sum(run.reason is not None for run in runs) + len(orphans)
-        sweep.finishing += sum(run.sealed for run in runs)
+        for run in (*runs, *(child._run for child in orphans if child._run is not None)):
+            sweep.ask(run)  # none of them is news to it: they are only counted
     else:
         sweep.take_waiting(session, partial(owned, sender))
     counts = sweep.counts(session)
@@ -240,9 +247,12 @@ def fence(scheduler: Scheduler, run: Run) -> None:
     run.fenced = True
     run.reason = run.reason or Reason.TIMEOUT
     scheduler.news.of_run(Kind.FENCED, now, run, run.reason)
-    working.release(scheduler, run, None)
-    working.end(scheduler, run._tickets, working.outcome_of(run, None, None), now)
-    working.forget_if_idle(scheduler, run._session)
+    session = run._session
+    session.running.remove(run)
+    working.leave_behind(run, session)
+    slots.offer(scheduler, session)
+    working.end(scheduler, run._tickets, working.outcome_of(run, None), now)
+    working.forget_if_idle(scheduler, session)
     scheduler.news.publish()
 
 

@@ -35,12 +35,13 @@ class Lane:
         "active",
         "ends",
         "limit",
+        "line_of",
+        "lines",
         "name",
         "parked",
         "returning",
         "started",
         "stuck",
-        "tenants",
         "waiting",
         "waits",
     )
@@ -55,7 +56,8 @@ class Lane:
         self.started = 0
         self.ends = dict.fromkeys(End, 0)  # messages by how they ended
         self.waits: deque[float] = deque(maxlen=WAIT_SAMPLES)  # seconds from queue to slot, the latest
-        self.tenants: OrderedDict[str, OrderedDict[Session, None]] = OrderedDict()
+        self.lines: deque[deque[Session]] = deque()  # the ring: one line per tenant, in the order they are served
+        self.line_of: dict[str, deque[Session]] = {}
         self.returning: OrderedDict[Run, trio.Event] = OrderedDict()
 
     def __repr__(self) -> str:
@@ -68,35 +70,36 @@ class Lane:
     def enter(self, session: Session) -> None:
         """Put a session at the back of its tenant's line."""
         session.ring = self
-        line = self.tenants.get(session.tenant)
+        line = self.line_of.get(session.tenant)
         if line is None:
-            line = self.tenants[session.tenant] = OrderedDict()
-        line[session] = None
+            line = self.line_of[session.tenant] = deque()
+            self.lines.append(line)
+        line.append(session)
 
     def leave(self, session: Session) -> None:
+        """Rare, so it may search: a cancel or a drop has left the session with nothing for this lane."""
         session.ring = None
-        line = self.tenants[session.tenant]
-        del line[session]
+        line = self.line_of[session.tenant]
+        line.remove(session)
         if not line:
-            del self.tenants[session.tenant]
+            del self.line_of[session.tenant]
+            self.lines.remove(line)
 
-    def next_session(self) -> Session | None:
-        """Whose turn it is: the first tenant's first session. Both go to the back."""
-        tenants = self.tenants
-        if not tenants:
-            return None
-        tenant = next(iter(tenants))
-        line = tenants[tenant]
-        session, _ = line.popitem(last=False)
+    def next_session(self) -> Session:
+        """Whose turn it is: the first session of the first line. The line goes to the back."""
+        lines = self.lines
+        line = lines[0]
+        session = line.popleft()
         session.ring = None
         if not line:
-            del tenants[tenant]
-        elif len(tenants) > 1:
-            tenants.move_to_end(tenant)
+            lines.popleft()
+            del self.line_of[session.tenant]
+        elif len(lines) > 1:
+            lines.rotate(-1)
         return session
 
     def sessions_in_line(self) -> Iterator[Session]:
-        for line in self.tenants.values():
+        for line in self.lines:
             yield from line
 
     @property
@@ -108,30 +111,30 @@ class LaneManager:
     """The lanes by name. A name nobody made a lane for means ``main``."""
 
     def __init__(self, limits: Mapping[str, int], on_room: Callable[[Lane], None]) -> None:
-        self._lanes: dict[str, Lane] = {}
+        self.by_name: dict[str, Lane] = {}
         self._on_room = on_room
         for name, limit in {DEFAULT_LANE: DEFAULT_LIMITS[DEFAULT_LANE], **limits}.items():
             self.get_or_create(name, limit)
 
     def __iter__(self) -> Iterator[Lane]:
-        return iter(self._lanes.values())
+        return iter(self.by_name.values())
 
     def __getitem__(self, name: str) -> Lane:
-        return self._lanes.get(name) or self._lanes[DEFAULT_LANE]
+        return self.by_name.get(name) or self.by_name[DEFAULT_LANE]
 
     def get_or_create(self, name: str, concurrency: int) -> Lane:
         """The lane of that name, made with this limit if there is none yet; an existing one keeps its limit."""
-        lane = self._lanes.get(name)
+        lane = self.by_name.get(name)
         if lane is None:
             check_limit(f"limit of lane {name!r}", concurrency)
-            lane = self._lanes[name] = Lane(name, concurrency)
+            lane = self.by_name[name] = Lane(name, concurrency)
         return lane
 
     def resize(self, name: str, limit: int) -> None:
         """Change a limit while running. A smaller one kills nothing: the lane shrinks as runs end."""
-        lane = self._lanes.get(name)
+        lane = self.by_name.get(name)
         if lane is None:
-            known = ", ".join(self._lanes)
+            known = ", ".join(self.by_name)
             raise errors.InvalidRequest(f"there is no lane {name!r} to resize: expected one of {known}", value=name)
         check_limit(f"limit of lane {name!r}", limit)
         lane.limit = limit

@@ -158,6 +158,14 @@ def without(one: Listed, all_of_them: Sequence[Listed]) -> list[Listed]:
     return rest
 
 
+def refuse_drain(scheduler: Scheduler) -> None:
+    run = current_run.get()
+    if run is not None and not run.ended and run._scheduler is scheduler:
+        raise errors.WaitRefused(
+            f"run {run.id} would wait for everything to end, itself included: wait for tickets instead", run=run.id
+        )
+
+
 def refuse_deadlock(scheduler: Scheduler, run: Run, ticket: Ticket) -> None:
     """Refuse to wait for one's own session, directly or through the runs that one would wait for."""
     seen: set[int] = set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextvars import copy_context
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
@@ -43,7 +43,7 @@ class Drop(StrEnum):
     NEW = "new"
 
 
-class End(Enum):
+class End(StrEnum):
     """How a message ended. Every message ends in exactly one of these."""
 
     DONE = "done"
@@ -91,9 +91,12 @@ class Policy:
 DEFAULT_POLICY = Policy()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Request:
-    """One message to run: what to call, in which session and lane, and how to treat it."""
+    """One message to run: what to call, in which session and lane, and how to treat it. Nobody changes it afterwards.
+
+    Not frozen, because one is made for every message and freezing would triple what that costs (bench/lanes.py).
+    """
 
     session: str
     handler: Callable[[Run], Awaitable[Any]]
@@ -124,19 +127,24 @@ class Outcome(NamedTuple):
 
 
 class Ticket:
-    """One scheduled message. Ends exactly once; `outcome` tells how.
+    """One scheduled message. Ends exactly once; `outcome` tells how."""
 
-    What most messages never need is a default of the class, set on the ticket only when it differs: there are many
-    tickets, and making them is most of what `schedule` costs.
-    """
-
-    outcome: Outcome | None = None
-    _event: trio.Event | None = None
-    _joined: list[Ticket] | None = None  # messages that run in this one's turn
-    _run: Run | None = None  # the run it is part of, or is steering
-    _keeper: Keeper | None = None  # who answers for it as a child
-    _waiters: Sequence[Run] = ()  # runs that have lent their slot while they wait for it
-    _after: tuple[Run, ...] = ()  # an interrupt starts only after these have ended
+    __slots__ = (
+        "_after",
+        "_context",
+        "_event",
+        "_joined",
+        "_keeper",
+        "_lane",
+        "_parent",
+        "_queued_at",
+        "_run",
+        "_scheduler",
+        "_waiters",
+        "id",
+        "outcome",
+        "request",
+    )
 
     def __init__(
         self, scheduler: Scheduler, number: int, request: Request, lane: Lane, parent: Run | None, now: float
@@ -148,6 +156,13 @@ class Ticket:
         self._parent = parent  # the run that scheduled it as its child
         self._context = copy_context()
         self._queued_at = now
+        self.outcome: Outcome | None = None
+        self._event: trio.Event | None = None
+        self._joined: list[Ticket] | None = None  # messages that run in this one's turn
+        self._run: Run | None = None  # the run it is part of, or is steering
+        self._keeper: Keeper | None = None  # who answers for it as a child
+        self._waiters: Sequence[Run] = ()  # runs that have lent their slot while they wait for it
+        self._after: tuple[Run, ...] = ()  # an interrupt starts only after these have ended
 
     def __repr__(self) -> str:
         state = self.outcome.end.value if self.outcome else "open"
@@ -177,14 +192,15 @@ def ended_error(ticket: Ticket, outcome: Outcome) -> errors.MessageEnded:
     """The one place where an end becomes an exception."""
     request = ticket.request
     session = request.session
+    limit = request.policy.timeout_s
     kind, text = {
-        End.DROPPED: (errors.QueueDropped, f"dropped by a newer message: {request.policy.cap} were already waiting"),
-        End.REFUSED: (errors.QueueFull, f"refused: {request.policy.cap} messages are already waiting"),
-        End.CANCELLED: (errors.RunCancelled, f"cancelled: {outcome.reason}"),
-        End.TIMED_OUT: (errors.RunTimeout, f"stopped after its time limit of {request.policy.timeout_s} s"),
+        End.DROPPED: (errors.QueueDropped, "was dropped: newer messages were waiting and there was no room for more"),
+        End.REFUSED: (errors.QueueFull, f"was refused: {request.policy.cap} messages are already waiting"),
+        End.CANCELLED: (errors.RunCancelled, f"was cancelled: {outcome.reason}"),
+        End.TIMED_OUT: (errors.RunTimeout, f"was stopped after its time limit of {limit} s"),
         End.FAILED: (errors.RunFailed, f"failed: {outcome.error!r}"),
-        End.CLOSED: (errors.SchedulerClosed, "not started: the scheduler is closing and takes no new work"),
+        End.CLOSED: (errors.SchedulerClosed, "was not started: the scheduler is closing and takes no new work"),
     }[outcome.end]
-    error = kind(f"message {ticket.id} in session {session!r} was {text}", ticket=ticket.id, session=session)
+    error = kind(f"message {ticket.id} in session {session!r} {text}", ticket=ticket.id, session=session)
     error.__cause__ = outcome.error
     return error

@@ -12,6 +12,7 @@ session slot and its say: nothing it does counts any more, only its lane slot st
 from __future__ import annotations
 
 from contextvars import ContextVar
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from scheduler.drive import as_coroutine
@@ -31,44 +32,62 @@ current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
 
 
 class Run(Keeper):
-    """One turn that has been given a slot.
+    """One turn that has been given a slot."""
 
-    As with tickets, what most runs never need is a default of the class.
-    """
-
-    reason: Reason | None = None  # why it was cancelled, as soon as somebody asked
-    sealed = False
-    stuck = False
-    fenced = False
-    ended = False
-    depth = 0  # how many runs are above it
-    _inbox: Sequence[Ticket] = ()  # messages that steer it, not taken yet
-    _waits: Sequence[Ticket] = ()  # what it waits for while its slot is lent
-    _slot = True
-    _parked = False
-    _coroutine: Any = None
-    _scope: trio.CancelScope | None = None  # set while its handler is under way
-    _gate: trio.Event | None = None  # opens when the run stands in line for a slot no longer
-    _time_left_s: float | None = None  # of its time limit, while that stands still
-    _watched = False  # it has been asked to end, and is told about and fenced if it does not
-    _timer: Timer | None = None
+    __slots__ = (
+        "_coroutine",
+        "_gate",
+        "_inbox",
+        "_lane",
+        "_parked",
+        "_scheduler",
+        "_scope",
+        "_session",
+        "_slot",
+        "_tickets",
+        "_time_left_s",
+        "_timer",
+        "_waits",
+        "_watched",
+        "depth",
+        "ended",
+        "fenced",
+        "id",
+        "owner",
+        "reason",
+        "request",
+        "sealed",
+        "started_at",
+        "stuck",
+    )
 
     def __init__(
         self, scheduler: Scheduler, number: int, session: Session, tickets: tuple[Ticket, ...], now: float
     ) -> None:
         leader = tickets[0]
+        parent = leader._parent
         self.id = number
         self.request = leader.request
-        self.owner = leader.request.sender  # whose work it is: the sender of the message at the root
+        self.owner: str = leader.request.sender if parent is None else parent.owner  # who is at the root of it
+        self.depth: int = 0 if parent is None else parent.depth + 1
         self.started_at = now
+        self.reason: Reason | None = None  # why it was cancelled, as soon as somebody asked
+        self.sealed = self.stuck = self.fenced = self.ended = False
+        self.children = NOBODY
         self._scheduler = scheduler
         self._session = session
         self._lane = leader._lane
         self._tickets = tickets
-        self.children = NOBODY
-        if leader._parent is not None:
-            self.owner = leader._parent.owner
-            self.depth = leader._parent.depth + 1
+        self._slot = True
+        self._parked = False
+        self._waits: Sequence[Ticket] = ()  # what it waits for while its slot is lent
+        self._gate: trio.Event | None = None  # opens when the run stands in line for a slot no longer
+        self._inbox: Sequence[Ticket] = ()  # messages that steer it, not taken yet
+        self._coroutine: Any = None
+        self._scope: trio.CancelScope | None = None  # set while its handler is under way
+        self._watched = False  # it has been asked to end, and is told about and fenced if it does not
+        self._timer: Timer | None = None
+        self._time_left_s: float | None = None  # of its time limit, while that stands still
 
     def __repr__(self) -> str:
         state = "ended" if self.ended else "fenced" if self.fenced else self.reason or "running"
@@ -90,7 +109,7 @@ class Run(Keeper):
 
     def schedule(self, request: Request) -> Ticket:
         """Schedule a child: cancelled with this run, and still reached by the session's stop after this run ended."""
-        return self._scheduler._accept(request, self)
+        return self._scheduler.schedule(request, self)
 
     def take_steering(self) -> tuple[Request, ...]:
         """At a boundary: the messages that came in meanwhile. Taken ones end with this run."""
@@ -107,7 +126,10 @@ def start_in_context(run: Run) -> Any:
     """The handler's first step; called inside the message's own context."""
     current_run.set(run)
     try:
-        coroutine = run._coroutine = as_coroutine(run.request.handler(run))
+        coroutine: Any = run.request.handler(run)
     except StopIteration as odd:  # would be taken for the end of the coroutine
         raise RuntimeError("the handler raised StopIteration") from odd
+    if type(coroutine) is not CoroutineType:
+        coroutine = as_coroutine(coroutine)
+    run._coroutine = coroutine
     return coroutine.send(None)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 TOLD_AFTER_S = 10.0
 FENCED_AFTER_S = 60.0
+INTERRUPT, STEER, QUEUED = Mode.INTERRUPT, Mode.STEER, Kind.QUEUED  # to look up a member of an enum takes its time
 
 
 @asynccontextmanager
@@ -64,6 +65,7 @@ class Scheduler:
     ) -> None:
         self.nursery = nursery
         self.lanes = LaneManager(limits, self._on_resize)
+        self._lane_by_name = self.lanes.by_name
         self.told_after_s = told_after_s
         self.fenced_after_s = fenced_after_s
         self.now = trio.lowlevel.current_clock().current_time
@@ -77,10 +79,6 @@ class Scheduler:
         self.idle: trio.Event | None = None
         self.closing = False  # only children of what still runs are taken in
         self.closed = False  # nothing is
-
-    def schedule(self, request: Request) -> Ticket:
-        """Take a message in. Never waits; what becomes of it is told by the ticket."""
-        return self._accept(request, None)
 
     def cancel_oldest(self, session: str, sender: str | None = None) -> Stopped:
         """Cancel the oldest run (of that sender); with nothing running, all that waits."""
@@ -112,7 +110,8 @@ class Scheduler:
         return statistics.of_session(self.sessions.get(session), session, self.now())
 
     async def drain(self) -> None:
-        """Wait until nothing waits or runs. New work is still taken in."""
+        """Wait until nothing waits or runs. New work is still taken in. A run cannot: it would wait for itself."""
+        lending.refuse_drain(self)
         while self.sessions:
             if self.idle is None:
                 self.idle = trio.Event()
@@ -124,23 +123,28 @@ class Scheduler:
 
     # ── from arrival to the queue ────────────────────────────────────────────────────────────────────────────────
 
-    def _accept(self, request: Request, parent: Run | None) -> Ticket:
+    def schedule(self, request: Request, parent: Run | None = None) -> Ticket:
+        """Take a message in. Never waits; what becomes of it is told by the ticket.
+
+        With a ``parent`` it is that run's child (`Run.schedule`).
+        """
         now = self.now()
-        ticket = Ticket(self, next(self.ticket_ids), request, self.lanes[request.lane], parent, now)
+        lane = self._lane_by_name.get(request.lane) or self.lanes[request.lane]
+        ticket = Ticket(self, next(self.ticket_ids), request, lane, parent, now)
         if (self.closing or parent is not None) and (refusal := self._refusal(parent)) is not None:
             working.end(self, [ticket], refusal, now)
             self.news.publish()
             return ticket
-        self.news.of_ticket(Kind.QUEUED, now, ticket)
+        self.news.of_ticket(QUEUED, now, ticket)
         policy = request.policy
         if parent is not None:
             parent.adopt((ticket,))
-        if policy.mode is Mode.INTERRUPT:
+        if policy.mode is INTERRUPT:
             ticket._after = cancelling.interrupt(self, request)
         session = self.sessions.get(request.session)
         if session is None:
             session = self.sessions[request.session] = Session(request)
-        if session.heed(request):
+        if (policy is not session.policy or request.context_used != session.context_used) and session.heed(request):
             slots.offer(self, session)
         if policy.debounce_s > 0 and not request.resumed:
             self._buffer(session, ticket, now)
@@ -202,7 +206,7 @@ class Scheduler:
     def _admit(self, session: Session, ticket: Ticket, now: float) -> None:
         """Into the queue, or to the run it steers, or out again if the queue is full."""
         policy = ticket.request.policy
-        if policy.mode is Mode.STEER and (run := session.steered_by(ticket)) is not None:
+        if policy.mode is STEER and (run := session.steered_by(ticket)) is not None:
             ticket._run = run
             run._inbox = [*run._inbox, ticket]
             self.news.of_ticket(Kind.JOINED, now, ticket)
@@ -244,6 +248,6 @@ class Scheduler:
         await lending.wait_for(self, ticket)
 
     def _on_resize(self, lane: Lane) -> None:
-        self.news.tell(Event(Kind.RESIZED, self.now(), lane.name, detail=lane.limit))
+        self.news.of_lane(Kind.RESIZED, self.now(), lane, lane.limit)
         slots.fill(self, lane)
         self.news.publish()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.lane import Lane
-    from scheduler.request import Request, Ticket
+    from scheduler.request import Policy, Request, Ticket
     from scheduler.run import Run
     from scheduler.timers import Timer
 
@@ -54,7 +54,7 @@ class Window:
 
 
 class Session(Keeper):
-    __slots__ = ("key", "limit", "queue", "ring", "running", "tenant", "throttled", "window")
+    __slots__ = ("context_used", "key", "limit", "policy", "queue", "ring", "running", "tenant", "throttled", "window")
 
     def __init__(self, request: Request) -> None:
         self.key = request.session
@@ -64,6 +64,8 @@ class Session(Keeper):
         self.window: Window | None = None
         self.ring: Lane | None = None  # the lane in whose ring it waits for a slot
         self.limit = 1
+        self.policy: Policy | None = None  # what the newest message brought along
+        self.context_used = -1.0
         self.throttled = False
         self.children = NOBODY
 
@@ -72,6 +74,7 @@ class Session(Keeper):
 
         True if the limit has changed.
         """
+        self.policy, self.context_used = request.policy, request.context_used
         used = request.context_used
         if used >= THROTTLE_FROM:
             self.throttled = True
@@ -88,7 +91,10 @@ class Session(Keeper):
         return not after or all(run.ended or run.fenced for run in after)
 
     def full(self, request: Request) -> bool:
-        return len(self.queue) >= request.policy.cap and not request.resumed
+        """Whether the cap counts for this message: not after a restart, and not for one that has just made room."""
+        if request.resumed or request.policy.mode is Mode.INTERRUPT:
+            return False
+        return len(self.queue) >= request.policy.cap
 
     def steered_by(self, ticket: Ticket) -> Run | None:
         """The run that ``ticket`` can steer: the sender's own newest one, with nobody waiting in between."""
@@ -99,9 +105,8 @@ class Session(Keeper):
                 return run if len(run._inbox) < ticket.request.policy.cap else None
         return None
 
-    def next_turn(self) -> tuple[Ticket, ...]:
-        """Take the head of the queue with all that runs together with it."""
-        leader = self.queue.popleft()
+    def turn_of(self, leader: Ticket) -> tuple[Ticket, ...]:
+        """All messages that run together with one that was just taken from the head of the queue."""
         if leader.request.policy.mode is Mode.COLLECT:
             while self.queue and self.collects(leader, self.queue[0]):
                 leader._joined = [*(leader._joined or ()), *flattened([self.queue.popleft()])]

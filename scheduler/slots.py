@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING
 
 from scheduler import lending, working
 from scheduler.observe import Kind
+from scheduler.request import Mode
 from scheduler.run import Run
 
 if TYPE_CHECKING:
     from scheduler.lane import Lane
+    from scheduler.request import Ticket
     from scheduler.scheduler import Scheduler
     from scheduler.session import Session
+
+COLLECT = Mode.COLLECT
+STARTED = Kind.STARTED
 
 
 def offer(scheduler: Scheduler, session: Session, holder: Lane | None = None) -> None:
@@ -46,27 +51,28 @@ def fill(scheduler: Scheduler, lane: Lane) -> None:
 
 
 def next_run(scheduler: Scheduler, lane: Lane, now: float) -> Run | None:
+    """Hand a free slot over: to a returning parent, or to the next turn in the ring, which is returned."""
     while lane.returning and lane.active < lane.limit:
         lending.give_back(scheduler, lane, now)
-    if lane.active >= lane.limit or scheduler.closed:
+    if lane.active >= lane.limit or not lane.lines or scheduler.closed:
         return None
     session = lane.next_session()
-    return None if session is None else start(scheduler, lane, session, now)
-
-
-def start(scheduler: Scheduler, lane: Lane, session: Session, now: float) -> Run:
-    """Take the session's next turn out of its queue and onto a slot."""
-    waiting = len(session.queue)
-    tickets = session.next_turn()
-    lane.waiting -= waiting - len(session.queue)
+    leader = session.queue.popleft()
+    if leader._joined is None and leader.request.policy.mode is not COLLECT:
+        tickets: tuple[Ticket, ...] = (leader,)
+        lane.waiting -= 1
+    else:
+        waiting = len(session.queue) + 1
+        tickets = session.turn_of(leader)
+        lane.waiting -= waiting - len(session.queue)
     lane.active += 1
     lane.started += 1
-    lane.waits.append(now - tickets[0]._queued_at)
+    lane.waits.append(now - leader._queued_at)
     run = Run(scheduler, next(scheduler.run_ids), session, tickets, now)
     for ticket in tickets:
         ticket._run = run
     session.running.append(run)
     if session.queue and len(session.running) < session.limit:
         offer(scheduler, session, lane)
-    scheduler.news.of_run(Kind.STARTED, now, run, len(tickets))
+    scheduler.news.of_run(STARTED, now, run, len(tickets))
     return run

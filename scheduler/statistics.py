@@ -34,7 +34,7 @@ def of_lane(lane: Lane, now: float) -> LaneStatistics:
         waiting=lane.waiting,
         stuck=lane.stuck,
         started=lane.started,
-        ends={end.value: count for end, count in lane.ends.items()},
+        ends={str(end): count for end, count in lane.ends.items()},
         wait=wait_times(lane.waits),
         oldest_wait_s=now - min(heads, default=now),
     )

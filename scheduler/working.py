@@ -21,12 +21,13 @@ from scheduler.session import Session
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.lane import Lane
     from scheduler.request import Ticket
     from scheduler.run import Run
     from scheduler.scheduler import Scheduler
 
-RUNS_BETWEEN_CHECKPOINTS = 32
+RUNS_BETWEEN_CHECKPOINTS = 50
+DONE = End.DONE
+new_outcome = partial(tuple.__new__, Outcome)  # what Outcome(...) does, without its detour through Python
 
 
 async def work(scheduler: Scheduler, first: Run) -> None:
@@ -36,7 +37,8 @@ async def work(scheduler: Scheduler, first: Run) -> None:
         error: Exception | None = None
         try:
             with trio.CancelScope() as scope:
-                while run is not None and not scope.cancel_called:
+                used_up = False
+                while run is not None and not used_up:
                     if since_checkpoint >= RUNS_BETWEEN_CHECKPOINTS:
                         since_checkpoint = 0
                         await trio.lowlevel.cancel_shielded_checkpoint()
@@ -53,6 +55,7 @@ async def work(scheduler: Scheduler, first: Run) -> None:
                             value = stop.value
                         else:
                             value = await drive(context, run._coroutine, trap)
+                    used_up = run.reason is not None  # asking the scope itself would ask the clock too
                     run = finish(scheduler, run, value, None)
                 continue
         except Exception as caught:  # noqa: BLE001 - whatever a handler raises is its own message's end
@@ -79,7 +82,6 @@ def finish(scheduler: Scheduler, run: Run, value: Any, error: Exception | None) 
     now = scheduler.now()
     lane = run._lane
     run.ended = True
-    run._scope = run._coroutine = None
     if run._timer is not None:
         scheduler.timers.call_off(run._timer)
         run._timer = None
@@ -91,19 +93,34 @@ def finish(scheduler: Scheduler, run: Run, value: Any, error: Exception | None) 
     else:
         lending.give_up(run)
     if not run.fenced:
-        release(scheduler, run, lane)
-        end(scheduler, run._tickets, outcome_of(run, value, error), now)
-        forget_if_idle(scheduler, run._session)
+        session = run._session
+        session.running.remove(run)
+        if run._inbox or run.children:
+            leave_behind(run, session)
+        queue = session.queue
+        if not queue:
+            pass
+        elif session.ring is None and queue[0]._lane is lane and session.ready():
+            lane.enter(session)  # what `offer` would do, for nearly all runs
+        else:
+            slots.offer(scheduler, session, lane)
+        if run.reason is None and error is None:
+            outcome = new_outcome((DONE, value, None, None, run.id))
+        else:
+            outcome = outcome_of(run, error)
+        end(scheduler, run._tickets, outcome, now)
+        if not queue:
+            forget_if_idle(scheduler, session)
     run._tickets = ()  # ticket and run would keep each other alive
     following = slots.next_run(scheduler, lane, now)
+    if lane.active < lane.limit and lane.lines:  # its end may have let more than one turn go
+        slots.fill(scheduler, lane)
     scheduler.news.publish()
     return following
 
 
-def release(scheduler: Scheduler, run: Run, holder: Lane | None) -> None:
-    """Free the run's place in its session; what it leaves behind goes to those who are left."""
-    session = run._session
-    session.running.remove(run)
+def leave_behind(run: Run, session: Session) -> None:
+    """What steered the run and was not taken waits again, first; its children go to whoever answers for it."""
     if run._inbox:
         for ticket in run._inbox:
             ticket._run = None
@@ -113,30 +130,28 @@ def release(scheduler: Scheduler, run: Run, holder: Lane | None) -> None:
     if run.children:
         (run._tickets[0]._keeper or session).adopt(run.children)
         run.children = NOBODY
-    if session.queue:
-        slots.offer(scheduler, session, holder)
 
 
-def outcome_of(run: Run, value: Any, error: Exception | None) -> Outcome:
-    if run.reason is not None:
-        ended = End.TIMED_OUT if run.reason is Reason.TIMEOUT else End.CANCELLED
-        return Outcome(ended, None, error, run.reason, run.id)
-    if error is not None:
+def outcome_of(run: Run, error: Exception | None) -> Outcome:
+    """How a run ended that did not come to a good end."""
+    if run.reason is None:
         return Outcome(End.FAILED, None, error, None, run.id)
-    return Outcome(End.DONE, value, None, None, run.id)
+    ended = End.TIMED_OUT if run.reason is Reason.TIMEOUT else End.CANCELLED
+    return Outcome(ended, None, error, run.reason, run.id)
 
 
 def end(scheduler: Scheduler, tickets: Sequence[Ticket], outcome: Outcome, now: float) -> None:
     """Give each of these messages its end, and those who wait for them their slots back."""
+    kind = outcome.end
     for ticket in tickets:
         ticket.outcome = outcome
-        ticket._lane.ends[outcome.end] += 1
+        ticket._lane.ends[kind] += 1
         keeper = ticket._keeper
         if keeper is not None:
             keeper.disown(ticket)
             if isinstance(keeper, Session):
                 forget_if_idle(scheduler, keeper)
-        scheduler.news.of_end(now, ticket)
+        scheduler.news.of_end(now, ticket, outcome)
         if ticket._event is not None:
             ticket._event.set()
             for waiter in ticket._waiters:

@@ -16,7 +16,7 @@ import trio
 from store.records import DeliveryKey, Incoming, Message, MessageState, Note, Receipt, Reply, SessionKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 REMEMBER_KEYS = timedelta(days=7)
 
@@ -31,7 +31,8 @@ class Seen(NamedTuple):
 class MemoryStore:
     now: Callable[[], datetime]
     _open: dict[int, Message] = field(default_factory=dict)
-    _seen: dict[DeliveryKey, Seen] = field(default_factory=dict)  # oldest first
+    _seen: dict[DeliveryKey, Seen] = field(default_factory=dict)
+    _ended: dict[DeliveryKey, Seen] = field(default_factory=dict)  # those of them that have ended, oldest first
     _outbox: dict[int, Reply] = field(default_factory=dict)
     _ids: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -68,7 +69,10 @@ class MemoryStore:
         stopped = [
             message
             for message in candidates
-            if message.session == session and message.id <= upto and sender in (None, message.incoming.sender)
+            if message.session == session
+            and message.id <= upto
+            and sender in (None, message.incoming.sender)
+            and not message.incoming.control
         ]
         for message in stopped:
             self._end(message.moved(MessageState.STOPPED))
@@ -87,9 +91,10 @@ class MemoryStore:
                 self._open[message.id] = message.moved(MessageState.ACCEPTED)
         return tuple(sorted(self._open.values(), key=lambda message: message.id))
 
-    async def outbox(self, limit: int) -> tuple[Reply, ...]:
+    async def outbox(self, limit: int, skip: Collection[SessionKey] = ()) -> tuple[Reply, ...]:
         await trio.lowlevel.checkpoint()
-        ordered = sorted(self._outbox.values(), key=lambda reply: (not reply.note.urgent, reply.id))
+        due = [reply for reply in self._outbox.values() if reply.note.session not in skip]
+        ordered = sorted(due, key=lambda reply: (not reply.note.urgent, reply.id))
         return tuple(ordered[:limit])
 
     async def sent(self, reply: int) -> None:
@@ -99,7 +104,8 @@ class MemoryStore:
     def _accept_one(self, incoming: Incoming) -> Receipt:
         seen = self._seen.get(incoming.key)
         if seen is not None:
-            return Receipt(seen.id, seen.state, self._open.get(seen.id), fresh=False)
+            row = self._open.get(seen.id)
+            return Receipt(seen.id, seen.state if row is None else row.state, row, fresh=False)
         message = Message(next(self._ids), incoming, self.now())
         self._open[message.id] = message
         self._seen[incoming.key] = Seen(message.id, message.state, message.accepted_at)
@@ -111,12 +117,12 @@ class MemoryStore:
     def _end(self, message: Message) -> None:
         del self._open[message.id]
         key = message.incoming.key
-        self._seen[key] = self._seen[key]._replace(state=message.state)
+        self._seen[key] = self._ended[key] = Seen(message.id, message.state, self.now())
 
     def _forget_old_keys(self) -> None:
         oldest = self.now() - REMEMBER_KEYS
-        while self._seen:
-            key, seen = next(iter(self._seen.items()))
-            if seen.at > oldest or seen.id in self._open:
+        while self._ended:
+            key, seen = next(iter(self._ended.items()))
+            if seen.at > oldest:
                 return
-            del self._seen[key]
+            del self._seen[key], self._ended[key]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from store.records import Incoming, Message, MessageState, Note, Receipt, Reply, SessionKey
 
@@ -44,7 +44,7 @@ class MessageStore(Protocol):
     async def stop(
         self, session: SessionKey, upto: int, *, sender: str | None = None, only: Sequence[int] | None = None
     ) -> tuple[int, ...]:
-        """The open messages of the session up to that id that are stopped now and will never start.
+        """The open messages of the session up to that id that are stopped now and will never start. Commands are not.
 
         ``sender`` and ``only`` narrow it to one person's messages, or to these.
         """
@@ -55,8 +55,8 @@ class MessageStore(Protocol):
     async def resume(self) -> tuple[Message, ...]:
         """After a start: everything open, in order. What was running waits again, its attempt counted."""
 
-    async def outbox(self, limit: int) -> tuple[Reply, ...]:
-        """What is still to be sent: urgent replies first, then in order."""
+    async def outbox(self, limit: int, skip: Collection[SessionKey] = ()) -> tuple[Reply, ...]:
+        """What is still to be sent, but for these sessions: urgent replies first, then in order."""
 
     async def sent(self, reply: int) -> None:
         """The channel has it; it leaves the outbox."""

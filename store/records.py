@@ -109,6 +109,8 @@ class Incoming:
     """Several people write in this session."""
     admin: bool = False
     """The sender may stop what others started."""
+    control: bool = False
+    """A command: it is answered whatever else is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,11 @@ class Message:
         if state not in MOVES[self.state]:
             raise ValueError(f"message {self.id} cannot go from {self.state} to {state}")
         return replace(self, state=state, turn=turn, attempts=self.attempts if attempts is None else attempts)
+
+
+def turn_id(process: str, run: int) -> str:
+    """The token of a run's writes: no other run, of this or any other process, has the same."""
+    return f"{process}-{run}"
 
 
 @dataclass(frozen=True, slots=True)

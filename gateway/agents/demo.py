@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 STEP_S = 0.5
 HELPER_STEPS = 3
 HIGHEST = 1000
+GREETINGS = {"", "hi", "hello", "help", "?"}
 
 _COUNT = re.compile(r"count(?: slowly)?(?: (?:up )?to (?P<to>\d{1,9}))?(?: slowly)?[.!]?", re.IGNORECASE)
 _ASK = re.compile(r"ask(?: two| your| the)? helpers?(?: (?:about|for))? ?(?P<topic>.*?)[.!?]?", re.IGNORECASE)
@@ -38,10 +39,16 @@ class DemoAgent:
     can_steer = True
 
     async def run(self, turn: Turn, context: AgentContext) -> str:
-        answers = [await self._answer(text, context) for text in turn.texts]
-        if len(answers) > 1 and not any(answers):
-            return ABOUT
-        return "\n".join(answer for answer in answers if answer) or ABOUT
+        lines: list[str] = []
+        lost = False
+        for said in map(str.strip, turn.texts):
+            answer = await self._answer(said, context)
+            lost |= answer is None
+            if answer is not None:
+                lines.append(answer)
+            elif said.lower() not in GREETINGS:
+                lines.append(f"You said: {said}")
+        return "\n".join([*lines, ABOUT] if lost else lines)
 
     async def help(self, task: str, context: AgentContext) -> str:
         for _ in range(HELPER_STEPS):
@@ -49,17 +56,14 @@ class DemoAgent:
         context.show(f"[{task}: done] ")
         return f"{task}: looked into it for {HELPER_STEPS * STEP_S:g} s and found it interesting."
 
-    async def _answer(self, text: str, context: AgentContext) -> str:
-        said = text.strip()
+    async def _answer(self, said: str, context: AgentContext) -> str | None:
         if found := _COUNT.fullmatch(said):
             return await self._count(min(int(found["to"] or 10), HIGHEST), context)
         if found := _ASK.fullmatch(said):
             return await self._ask(found["topic"].strip() or "everything", context)
         if _FAIL.fullmatch(said):
             raise DemoFailure("the demo agent was asked to fail, and did")
-        if not said or said.lower() in {"hi", "hello", "help", "?"}:
-            return ABOUT
-        return f"You said: {said}\n{ABOUT}"
+        return None
 
     async def _count(self, to: int, context: AgentContext) -> str:
         added: list[str] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import unicodedata
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from gateway.protocols import Intake
 
 PROMPT = "> "
+KEPT = "\n\t\u200c\u200d"  # and the two joiners that Persian and emoji are written with
 ERASE_LINE = "\r\x1b[K"
 SESSION = SessionKey("default", "main", "terminal", "", "local")
 WELCOME = "goclaw: hello. Write something, or /help for commands. Ctrl-C stops what runs, Ctrl-D leaves."
@@ -99,7 +101,9 @@ class Terminal:
     async def write(self) -> None:
         async for piece in self._take:
             try:
-                await trio.to_thread.run_sync(write_all, self._output_fd, self._screen.render(piece))
+                text = self._screen.render(piece)
+                # Abandoned when we leave: a terminal that is held back must not keep the process.
+                await trio.to_thread.run_sync(write_all, self._output_fd, text, abandon_on_cancel=True)
             except OSError:  # nobody is there to read it
                 piece.failed = True
             piece.written.set()
@@ -159,7 +163,7 @@ class Screen:
 
 def printable(text: str) -> str:
     """Without what would move the cursor or change the terminal; agents repeat what strangers write."""
-    return "".join(char for char in text if char in "\n\t" or (char.isprintable() or char.isspace()))
+    return "".join(char for char in text if char in KEPT or char.isprintable() or unicodedata.category(char) == "Zs")
 
 
 def is_terminal(fd: int) -> bool:

@@ -266,6 +266,24 @@ async def test_a_child_may_have_any_mode(autojump_clock: MockClock, mode: Mode) 
     assert ends.seen == [("child", End.CANCELLED)]
 
 
+async def test_a_child_in_the_same_session_is_counted_once(autojump_clock: MockClock) -> None:
+    """A run found both in the session and below another run of it was not stopping already: it is one run. (Q8)"""
+    group = Policy(debounce_s=0, max_concurrent=3)
+
+    async def parent(run: Run) -> None:
+        run.schedule(quick(forever, "child", policy=group))
+        await trio.sleep_forever()
+
+    async with open_scheduler({"main": 5}) as scheduler:
+        scheduler.schedule(quick(parent, policy=group))
+        await trio.sleep(1)
+        stopped = scheduler.cancel_all("dm")
+        assert (stopped.running + stopped.children, stopped.stopping) == (2, 0)
+        assert len(stopped.reached) == 2
+        again = scheduler.cancel_all("dm")
+        assert (again.running, again.children, again.stopping) == (0, 0, 2)
+
+
 async def test_joined_children_are_counted_one_by_one(autojump_clock: MockClock) -> None:
     """Three messages that wait as one turn are three stopped messages, each told once. (Q8)"""
     probe, ends = Probe(), Ends()

@@ -327,12 +327,13 @@ def test_closing_drive_closes_the_coroutine() -> None:
     assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
 
 
-def test_a_coroutine_is_driven_as_it_is() -> None:
-    """Only what is not a coroutine gets one around it."""
-    coroutine = forever(None)  # type: ignore[arg-type]
-    assert as_coroutine(coroutine) is coroutine
-    coroutine.close()
-    assert as_coroutine(Trap()).send(None).__class__ is Trap
+def test_any_awaitable_becomes_a_coroutine() -> None:
+    """A handler may return whatever can be awaited; there is something to send to and to close."""
+    coroutine = as_coroutine(Trap())
+    assert isinstance(coroutine.send(None), Trap)
+    with pytest.raises(StopIteration) as stop:
+        coroutine.send("value")
+    assert stop.value.value == "value"
 
 
 async def test_a_run_without_a_single_await_has_its_context_too() -> None:

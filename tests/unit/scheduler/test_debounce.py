@@ -13,6 +13,8 @@ from tests.unit.scheduler.probe import QUICK, Ends, Probe, ends_of, forever, qui
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
+    from scheduler import Run
+
 
 async def test_quick_messages_become_one_turn(autojump_clock: MockClock) -> None:
     """Three texts within the window are one run that holds all three in order; all end with it. (L9, lesson 13)"""
@@ -109,6 +111,26 @@ async def test_another_handler_closes_the_window(autojump_clock: MockClock) -> N
         scheduler.schedule(Request("dm", other, 2))
         await scheduler.drain()
     assert (one.turns, other.turns) == ([(1,)], [(2,)])
+
+
+async def test_nested_messages_join_only_their_siblings(autojump_clock: MockClock) -> None:
+    """Children of different runs, and a person's own message, are never one turn: each can be stopped alone. (Q8)"""
+    probe = Probe()
+
+    async def parent(run: Run) -> None:
+        for number in range(2):
+            run.schedule(Request("shared", probe, f"{run.request.payload}{number}"))
+        await trio.sleep(10)
+
+    async with open_scheduler() as scheduler:
+        scheduler.schedule(quick(parent, "a", "a"))
+        await trio.sleep(0.1)
+        scheduler.schedule(quick(parent, "b", "b"))
+        await trio.sleep(0.1)
+        scheduler.schedule(Request("shared", probe, "own"))
+        scheduler.cancel_all("b")
+        await scheduler.drain()
+    assert probe.turns == [("a0", "a1"), ("own",)]
 
 
 async def test_windows_of_different_sessions_are_apart(autojump_clock: MockClock) -> None:

@@ -119,5 +119,5 @@ async def test_the_line_is_freed_with_its_last_session(autojump_clock: MockClock
                 scheduler.schedule(quick(probe, None, f"{tenant}{session}", tenant=tenant, policy=FLOOD))
         scheduler.cancel_all("b1")
         await scheduler.drain()
-        assert not scheduler.lanes["main"].tenants
+        assert not scheduler.lanes["main"].lines
         assert not scheduler.sessions

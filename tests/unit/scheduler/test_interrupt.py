@@ -142,6 +142,22 @@ async def test_quick_interrupts_are_one_turn(autojump_clock: MockClock) -> None:
     assert probe.turns == [("old",), (0, 1, 2)]
 
 
+async def test_a_joined_interrupt_holds_up_the_whole_turn(autojump_clock: MockClock) -> None:
+    """Where a later message of a turn interrupts, the turn waits for the dying run, also with places free. (Q4)"""
+    probe = Probe(10, unwinds_s=5)
+    first = Policy(max_concurrent=3, shared=True)
+    second = Policy(mode=Mode.INTERRUPT, max_concurrent=3, shared=True)
+    async with open_scheduler({"main": 10}) as scheduler:
+        scheduler.schedule(quick(probe, "old", "group", sender="ann", policy=GROUP))
+        await trio.sleep(1)
+        scheduler.schedule(quick(probe, "well", "group", sender="ann", policy=first))
+        scheduler.schedule(quick(probe, "stop that", "group", sender="ann", policy=second))
+        await scheduler.drain()
+    assert probe.turns == [("old",), ("well", "stop that")]
+    assert probe.starts["well"] == pytest.approx(6)
+    assert probe.most["group"] == 1
+
+
 async def test_quick_interrupts_of_an_idle_session_are_one_turn(autojump_clock: MockClock) -> None:
     """Joining does not depend on there being anything to interrupt. (L9)"""
     probe = Probe()

@@ -8,18 +8,43 @@ every step the scheduler is compared with a model that was told of the same requ
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from trio.testing import wait_all_tasks_blocked
 
-from tests.unit.scheduler.machine import nesting
+from scheduler import Mode, Policy
+from tests.unit.scheduler.machine import inspection, nesting
 from tests.unit.scheduler.machine.loop import Loop
-from tests.unit.scheduler.machine.plans import LIMITS, SENDERS, SESSIONS, Plan, plans
+from tests.unit.scheduler.machine.plans import (
+    CONTEXT,
+    DEBOUNCE,
+    LANE,
+    LIMITS,
+    SENDER,
+    SENDERS,
+    SESSIONS,
+    Fail,
+    Plan,
+    Seal,
+    Sleep,
+    Steer,
+    Step,
+    Twins,
+    plans,
+)
 from tests.unit.scheduler.machine.world import World
 
 if TYPE_CHECKING:
@@ -35,6 +60,15 @@ USUAL = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 LONG = settings(USUAL, max_examples=3_000, stateful_step_count=60)
+
+
+GROUP = Policy(debounce_s=0, max_concurrent=3)
+STEERED: list[tuple[Step, ...]] = [
+    (Sleep(10.0),),
+    (Sleep(1.0), Steer(), Sleep(1.0)),
+    (Sleep(0.1), Seal(), Sleep(1.0)),
+    (Sleep(1.0), Fail()),
+]
 
 
 class SchedulerMachine(RuleBasedStateMachine):
@@ -73,6 +107,30 @@ class SchedulerMachine(RuleBasedStateMachine):
         for _ in range(copies):
             self.act(lambda: self.world.schedule(plan))
 
+    @rule(sender=SENDER, lane=LANE, script=st.sampled_from(STEERED))
+    def run_that_can_be_steered(self, sender: str, lane: str, script: tuple[Step, ...]) -> None:
+        plan = Plan("room", lane, sender, policy=GROUP, steerable=True, script=script)
+        self.act(lambda: self.world.schedule(plan))
+
+    @rule(sender=SENDER, context_used=CONTEXT, debounce_s=DEBOUNCE)
+    def steer(self, sender: str, context_used: float, debounce_s: float) -> None:
+        policy = replace(GROUP, mode=Mode.STEER, debounce_s=debounce_s)
+        self.act(lambda: self.world.schedule(Plan("room", "wide", sender, policy=policy, context_used=context_used)))
+
+    @rule(lane=LANE, first=plans(0, nested=True), second=plans(0, nested=True), newcomer=plans(0, nested=True))
+    def crowd(self, lane: str, first: Plan, second: Plan, newcomer: Plan) -> None:
+        """A run waits for two children, and somebody wants its slot meanwhile."""
+        parent = Plan(lane=lane, script=(Twins(first, second, lag_s=0.1),))
+        self.act(lambda: self.world.schedule(parent))
+        self.act(lambda: self.world.schedule(replace(newcomer, lane=lane, script=(Sleep(1.0), *newcomer.script))))
+
+    @rule(plan=plans(depth=1), copies=st.integers(2, 8), gap_s=st.sampled_from([0.4, 1.9]))
+    def trickle(self, plan: Plan, copies: int, gap_s: float) -> None:
+        """Somebody writes on and on, always just before the window would have closed."""
+        for _ in range(copies):
+            self.act(lambda: self.world.schedule(plan))
+            self.advance(gap_s)
+
     @rule(key=st.sampled_from(SESSIONS), sender=st.none() | st.sampled_from(SENDERS))
     def cancel_oldest(self, key: str, sender: str | None) -> None:
         self.act(lambda: self.world.cancel(key, sender, everything=False))
@@ -102,6 +160,9 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.loop.run(self._settle)
 
     @rule(seconds=st.sampled_from([0.1, 0.5, 1.0, 5.0, 30.0, 100.0]))
+    def wait(self, seconds: float) -> None:
+        self.advance(seconds)
+
     def advance(self, seconds: float) -> None:
         """Time passes, one deadline after the other."""
 
@@ -142,7 +203,7 @@ class SchedulerMachine(RuleBasedStateMachine):
 
     @invariant()
     def agrees_with_the_model(self) -> None:
-        self.loop.run(self.world.check)
+        self.loop.run(self._check)
 
     def teardown(self) -> None:
         """Let time run: everything ends, and nothing is left behind."""
@@ -155,7 +216,7 @@ class SchedulerMachine(RuleBasedStateMachine):
     async def _run_out(self) -> None:
         for _ in range(MOST_DEADLINES):
             await self._settle()
-            await self.world.check()
+            await self._check()
             if self.world.quiet:
                 break
             wait_s = self._next_deadline_s()
@@ -163,8 +224,11 @@ class SchedulerMachine(RuleBasedStateMachine):
                 self.world.complain("a deadlock: messages are open and no task will ever wake up")
                 break
             self.loop.clock.jump(wait_s)
-        self.world.check_end()
-        await self.world.check()
+        inspection.check_end(self.world)
+        await self._check()
+
+    async def _check(self) -> None:
+        await inspection.check(self.world)
 
     async def _settle(self) -> None:
         await wait_all_tasks_blocked()

@@ -83,6 +83,24 @@ async def test_a_parent_gets_its_slot_back_before_newcomers(autojump_clock: Mock
     assert order == ["child", "parent", "newcomer 0", "newcomer 1", "newcomer 2"]
 
 
+async def test_a_parent_in_line_comes_before_those_who_waited_longer(autojump_clock: MockClock) -> None:
+    """A parent whose slot was taken meanwhile gets the next one, ahead of newcomers who came in before it returned."""
+    probe = Probe(10)
+
+    async def parent(run: Run) -> None:
+        await run.schedule(quick(Probe(run.id), None, f"sub {run.id}", lane="cron")).result()
+        await probe(run)
+
+    async with open_scheduler({"main": 1, "cron": 5}) as scheduler:
+        for number in range(2):
+            scheduler.schedule(quick(parent, f"parent {number}", f"parent {number}"))
+        for number in range(3):
+            scheduler.schedule(quick(probe, number, f"newcomer {number}"))
+        await scheduler.drain()
+    assert probe.order == [0, "parent 0", "parent 1", 1, 2]
+    assert probe.most["all"] == 1
+
+
 async def test_a_parked_parent_keeps_its_place_in_its_session(autojump_clock: MockClock) -> None:
     """Only the lane's slot is lent: the next message of a DM still waits for the parent. (P2, P3)"""
     probe = Probe()

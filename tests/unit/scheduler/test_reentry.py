@@ -89,7 +89,7 @@ async def test_an_observer_may_call_back_in_at_any_event(
         lane = scheduler.lanes["main"]
         await trio.sleep(1000)
         assert (lane.active, lane.parked, lane.waiting, lane.stuck) == (0, 0, 0, 0)
-        assert not lane.tenants
+        assert not lane.lines
     assert None not in ends_of(*open_tickets)
     assert probe.most["dm"] <= 1
     told = Counter(payload for payload, _ in ends.seen if payload not in ("extra", "child"))

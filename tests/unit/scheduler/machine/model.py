@@ -1,8 +1,8 @@
 """Where every message of every session must be, worked out from what was asked and what the handlers saw.
 
-The model never looks into the scheduler. It is told of each request before the scheduler is, of each start, of each
-handler's first and last step, and of the few things that happen by the clock. From that it knows every session's
-window, queue, runs and inboxes, and what the next turn, the next count and each message's end have to be.
+The model is told of each request before the scheduler is, of each turn that got a slot, of each handler's first and
+last step, and of the few things that happen by the clock. From that it knows every session's window, queue, runs and
+inboxes, and what the next turn, the next count and each message's end have to be.
 
     accept ─▶ WINDOW ─▶ QUEUE ─▶ RUN ─▶ OVER         what differs is a complaint; complaints fail the example
                  └────▶ INBOX ──┘ │
@@ -14,267 +14,33 @@ One rule decides the hard cases: a verb first changes everything it has to chang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from enum import Enum
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING
 
 from scheduler import Drop, End, Mode, Reason
+from tests.unit.scheduler.machine.parts import (
+    FENCED_AFTER_S,
+    TOLD_AFTER_S,
+    Message,
+    Place,
+    Running,
+    Talk,
+    Turn,
+    Wait,
+    Window,
+    together,
+)
+from tests.unit.scheduler.machine.stops import Stops
 
 if TYPE_CHECKING:
-    import trio
+    from collections.abc import Callable
 
-    from scheduler import Ticket
-    from tests.unit.scheduler.machine.plans import Plan
-
-TOLD_AFTER_S = 10.0
-FENCED_AFTER_S = 60.0
 WINDOW_MESSAGES = 20
 WINDOW_STRETCH = 5
 
 
-class Place(Enum):
-    NEW = "new"
-    WINDOW = "window"
-    QUEUE = "queue"
-    INBOX = "inbox"
-    RUN = "run"
-    OVER = "over"
-
-
-@dataclass(eq=False, slots=True)
-class Message:
-    number: int
-    plan: Plan
-    key: str
-    lane: str
-    parent: Running | None
-    keeper: Running | Talk | None = None  # who has it among their open children
-    place: Place = Place.NEW
-    run: Running | None = None  # the run it is part of, or steers
-    due: tuple[End, Reason | None] | None = None  # how it has to end, once that is decided
-    told: int = 0
-    ticket: Ticket | None = None
-
-    @property
-    def owner(self) -> str:
-        return self.plan.sender if self.parent is None else self.parent.owner
-
-    @property
-    def ended(self) -> bool:
-        return self.ticket is not None and self.ticket.outcome is not None
-
-    def owned_by(self, sender: str | None) -> bool:
-        return sender is None or self.owner == sender
-
-    def __repr__(self) -> str:
-        return f"#{self.number}"
-
-
-@dataclass(eq=False, slots=True)
-class Turn:
-    """Messages that will run together."""
-
-    messages: list[Message]
-    after: set[Running] = field(default_factory=set)  # what an interrupt has to outlast
-
-    @property
-    def leader(self) -> Message:
-        return self.messages[0]
-
-    @property
-    def plan(self) -> Plan:
-        return self.leader.plan
-
-
-@dataclass(eq=False, slots=True)
-class Window:
-    turn: Turn
-    closes_at: float
-    last_call: float
-
-
-@dataclass(eq=False, slots=True)
-class Wait:
-    """One task of a run inside `Ticket.wait`, perhaps with a time limit of its own."""
-
-    message: Message
-    patience: trio.CancelScope | None = None
-
-    @property
-    def broken_off(self) -> bool:
-        return self.patience is not None and self.patience.cancel_called
-
-
-@dataclass(eq=False, slots=True)
-class Running:
-    """A run, from its slot to the last step of its handler."""
-
-    number: int
-    talk: Talk
-    messages: list[Message]
-    started_at: float
-    size: int  # how many messages started together
-    inbox: list[Turn] = field(default_factory=list)
-    children: dict[Message, None] = field(default_factory=dict)  # open ones
-    waits: list[Wait] = field(default_factory=list)
-    begun: bool = False
-    over: bool = False
-    raised: bool = False
-    reason: Reason | None = None
-    watched_at: float | None = None  # since when it is expected to end
-    sealed: bool = False
-    stuck_at: float | None = None  # when it was told of
-    fenced: bool = False
-    slot: bool = True
-    parked: bool = False
-    slot_unsure: bool = False  # cancelled while it had lent its slot: it may clean up without one
-
-    @property
-    def leader(self) -> Message:
-        return self.messages[0]
-
-    @property
-    def owner(self) -> str:
-        return self.leader.owner
-
-    @property
-    def lane(self) -> str:
-        return self.leader.lane
-
-    @property
-    def key(self) -> str:
-        return self.talk.key
-
-    @property
-    def ghost(self) -> bool:
-        """Cancelled before its first step: it will end without one, at a moment that nobody sees."""
-        return self.reason is not None and not self.begun and not self.over
-
-    @property
-    def executing(self) -> bool:
-        return self.begun and not self.over and not self.waits and not self.slot_unsure
-
-    def overdue(self, now: float) -> bool:
-        """It should have ended, been told of or been fenced by now."""
-        if self.over or self.fenced or self.reason is None or self.watched_at is None:
-            return False
-        if self.stuck_at is None:
-            return self.watched_at + TOLD_AFTER_S < now
-        return self.stuck_at + FENCED_AFTER_S - TOLD_AFTER_S < now
-
-    @property
-    def cancellable(self) -> bool:
-        return self.reason is None and not self.sealed
-
-    @property
-    def returning(self) -> bool:
-        """What it waited for has ended, and it wants its slot back."""
-        return self.parked and self.reason is None and all(wait.message.ended for wait in self.waits)
-
-    @property
-    def in_line(self) -> bool:
-        """With all tasks blocked: it wants its slot back, because its waits have ended or were broken off."""
-        return self.parked and all(wait.message.ended or wait.broken_off for wait in self.waits)
-
-    def __repr__(self) -> str:
-        return f"run {self.number} of {self.messages} in {self.key!r} on {self.lane!r}"
-
-
-@dataclass(eq=False, slots=True)
-class Talk:
-    """A session."""
-
-    key: str
-    window: Window | None = None
-    queue: list[Turn] = field(default_factory=list)
-    runs: list[Running] = field(default_factory=list)
-    children: dict[Message, None] = field(default_factory=dict)  # open ones, of runs that are over
-    limit: int = 1
-    throttled: bool = False
-    steps: list[Callable[[], None]] = field(default_factory=list)  # what is left of an arrival
-
-    @property
-    def busy(self) -> bool:
-        return bool(self.window or self.queue or self.runs or self.children)
-
-    @property
-    def ready(self) -> bool:
-        """Its head needs nothing but a slot."""
-        if not self.queue or len(self.runs) >= self.limit:
-            return False
-        return all(run.over or run.fenced for run in self.queue[0].after)
-
-    def heed(self, plan: Plan) -> None:
-        if plan.context_used >= 0.6:
-            self.throttled = True
-        elif plan.context_used < 0.5:
-            self.throttled = False
-        self.limit = 1 if self.throttled else plan.policy.max_concurrent
-
-    def full(self, plan: Plan) -> bool:
-        return len(self.queue) >= plan.policy.cap and not plan.resumed
-
-    @property
-    def buffered(self) -> int:
-        return len(self.window.turn.messages) if self.window else 0
-
-    @property
-    def waiting(self) -> int:
-        return sum(len(turn.messages) for turn in self.queue)
-
-    @property
-    def steering(self) -> int:
-        return sum(len(turn.messages) for run in self.runs for turn in run.inbox)
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a cancel must say it found."""
-
-    buffered: int = 0
-    queued: int = 0
-    waiting: int = 0
-    cancelled: int = 0  # runs, and messages and runs below them
-    stopping: int = 0
-    finishing: int = 0
-    left: int = 0
-    taken: list[Message] = field(default_factory=list)
-    ending: list[Message] = field(default_factory=list)  # those of the runs that were asked to end
-
-
-def together(one: Message, other: Message) -> bool:
-    return (
-        one.plan.sender == other.plan.sender
-        and one.lane == other.lane
-        and one.plan.thread == other.plan.thread
-        and one.parent is other.parent
-    )
-
-
-class Model:
-    def __init__(self, limits: dict[str, int], complain: Callable[[str], None]) -> None:
-        self.complain = complain
-        self.limits = dict(limits)
-        self.allowed = dict(limits)  # more than the limit while a lane that was made smaller empties
-        self.talks: dict[str, Talk] = {}
-        self.messages: list[Message] = []
-        self.runs: list[Running] = []
-        self.closing = False
-        self.closed = False
-        self._numbers = count(1)
-
-    def message(self, plan: Plan, parent: Running | None) -> Message:
-        number = next(self._numbers)
-        lane = plan.lane if plan.lane in self.limits else "main"
-        message = Message(number, plan, plan.session or f"own-{number}", lane, parent)
-        self.messages.append(message)
-        return message
-
-    def talk(self, key: str) -> Talk:
-        return self.talks.setdefault(key, Talk(key))
+class Model(Stops):
+    """The whole of it: arrivals, runs and their waits."""
 
     # ── arrival ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -530,168 +296,3 @@ class Model:
         else:
             run.slot = True
             self.check_lane(run.lane)
-
-    # ── cancelling ───────────────────────────────────────────────────────────────────────────────────────────────
-
-    def cancel_all(self, talk: Talk, sender: str | None, now: float) -> Counts:
-        return self._cancel(talk, sender, Reason.STOPPED, now, lambda message: True)
-
-    def _cancel(
-        self, talk: Talk, sender: str | None, reason: Reason, now: float, meant: Callable[[Message], bool]
-    ) -> Counts:
-        counts = Counts()
-        self._take_waiting(talk, counts, lambda message: message.owned_by(sender) and meant(message))
-        runs = [run for run in talk.runs if sender is None or run.owner == sender]
-        self._cancel_runs(runs, counts, reason, now)
-        below = [child for run in runs for child in run.children]
-        below += [child for child in talk.children if child.owned_by(sender)]
-        self._cancel_tree(below, counts, reason, now)
-        return self._done(talk, counts, reason)
-
-    def cancel_oldest(self, talk: Talk, sender: str | None, now: float) -> Counts:
-        counts, reason = Counts(), Reason.STOPPED
-        runs = [run for run in talk.runs if sender is None or run.owner == sender]
-        orphans = sorted((child for child in talk.children if child.owned_by(sender)), key=lambda child: child.number)
-        alive = [run for run in runs if run.cancellable]
-        open_orphans = [child for child in orphans if child.run is None or child.run.cancellable]
-        if alive:
-            self._cancel_runs(alive[:1], counts, reason, now)
-            self._cancel_tree(list(alive[0].children), counts, reason, now)
-        elif open_orphans:
-            self._cancel_tree(open_orphans[:1], counts, reason, now)
-        elif runs or orphans:
-            self._count_dying({*runs, *(child.run for child in orphans if child.run is not None)}, counts)
-        else:
-            self._take_waiting(talk, counts, lambda message: message.owned_by(sender))
-        return self._done(talk, counts, reason)
-
-    def time_out(self, run: Running, now: float) -> None:
-        counts = Counts()
-        self._cancel_runs([run], counts, Reason.TIMEOUT, now)
-        self._cancel_tree(list(run.children), counts, Reason.PARENT, now)
-        self._done(run.talk, counts, Reason.PARENT)
-
-    def _interrupt(self, talk: Talk, plan: Plan, now: float) -> set[Running]:
-        """End the sender's work, or everybody's; but the sender's own window is part of what is being said now."""
-        sender = plan.sender if plan.policy.shared else None
-        window = talk.window.turn if talk.window is not None and talk.window.turn.plan.sender == plan.sender else None
-        spared = window.messages if window is not None else []
-        dying = {run for run in talk.runs if sender is None or run.owner == sender}
-        self._cancel(talk, sender, Reason.INTERRUPTED, now, lambda message: message not in spared)
-        return dying
-
-    def _take_waiting(self, talk: Talk, counts: Counts, mine: Callable[[Message], bool]) -> None:
-        if talk.window is not None and mine(talk.window.turn.leader):
-            counts.buffered += len(talk.window.turn.messages)
-            counts.taken += talk.window.turn.messages
-            talk.window = None
-        for run in talk.runs:
-            gone = [turn for turn in run.inbox if mine(turn.leader)]
-            run.inbox = [turn for turn in run.inbox if turn not in gone]
-            counts.queued += self._take(gone, counts)
-        head = talk.queue[0] if talk.ready else None
-        gone = [turn for turn in talk.queue if mine(turn.leader)]
-        talk.queue = [turn for turn in talk.queue if turn not in gone]
-        counts.waiting += self._take([turn for turn in gone if turn is head], counts)
-        counts.queued += self._take([turn for turn in gone if turn is not head], counts)
-
-    @staticmethod
-    def _take(turns: list[Turn], counts: Counts) -> int:
-        taken = [message for turn in turns for message in turn.messages]
-        counts.taken += taken
-        return len(taken)
-
-    def _cancel_runs(self, runs: list[Running], counts: Counts, reason: Reason, now: float) -> None:
-        self._count_dying({run for run in runs if not run.cancellable}, counts)
-        for run in runs:
-            if run.cancellable:
-                self._ask_to_end(run, counts, reason, now)
-
-    @staticmethod
-    def _ask_to_end(run: Running, counts: Counts, reason: Reason, now: float) -> None:
-        counts.cancelled += 1
-        counts.ending += run.messages
-        run.reason, run.watched_at = reason, now
-
-    @staticmethod
-    def _count_dying(runs: Iterable[Running], counts: Counts) -> None:
-        for run in runs:
-            counts.finishing += run.sealed
-            counts.stopping += not run.sealed
-
-    def _cancel_tree(self, below: list[Message], counts: Counts, reason: Reason, now: float) -> None:
-        """All that ``below`` began or would begin, whatever state the generations in between are in."""
-        while below:
-            child = below.pop()
-            if child in counts.taken:
-                continue
-            if child.place is Place.RUN and child.run is not None:
-                if child.run.cancellable:
-                    self._ask_to_end(child.run, counts, reason, now)
-                below += child.run.children
-            else:
-                counts.cancelled += self._take_child(child, counts)
-
-    def _take_child(self, child: Message, counts: Counts) -> int:
-        talk = self.talk(child.key)
-        if talk.window is not None and child in talk.window.turn.messages:
-            talk.window.turn.messages.remove(child)
-            if not talk.window.turn.messages:
-                talk.window = None
-            counts.taken.append(child)
-            return 1
-        for turn in talk.queue:
-            if turn.leader is child:
-                talk.queue.remove(turn)
-                return self._take([turn], counts)
-            if child in turn.messages:
-                turn.messages.remove(child)
-                counts.taken.append(child)
-                return 1
-        self.complain(f"{child} is nowhere in {talk.key!r}")
-        return 0
-
-    def _done(self, talk: Talk, counts: Counts, reason: Reason) -> Counts:
-        counts.left = talk.buffered + talk.waiting + talk.steering
-        self.end(counts.taken, End.CANCELLED, reason)
-        return counts
-
-    # ── closing ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def begin_closing(self) -> int:
-        self.closing = True
-        return self._end_waiting(lambda message: message.parent is None)
-
-    def close(self, now: float) -> tuple[int, int]:
-        """Nothing starts any more. Returns how many messages never started and how many runs had to be cancelled."""
-        self.closing = self.closed = True
-        unstarted = self._end_waiting(lambda message: True)
-        counts = Counts()
-        for talk in self.talks.values():
-            self._cancel_runs([run for run in talk.runs if run.cancellable], counts, Reason.CLOSING, now)
-            for run in talk.runs:
-                if run.watched_at is None:
-                    run.watched_at = now
-        return unstarted, counts.cancelled
-
-    def _end_waiting(self, mine: Callable[[Message], bool]) -> int:
-        counts = Counts()
-        for talk in self.talks.values():
-            self._take_waiting(talk, counts, mine)
-        self.end(counts.taken, End.CLOSED, Reason.CLOSING)
-        return len(counts.taken)
-
-    # ── ends ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def end(self, messages: list[Message], end: End, reason: Reason | None) -> None:
-        """Decide how these end; the scheduler has to tell the same."""
-        for message in messages:
-            if message.due is not None:
-                self.complain(f"{message} ends a second time: {message.due}, now {end}")
-            message.due = (end, reason)
-            if message.place is not Place.RUN:
-                message.run = None
-            message.place = Place.OVER
-            if message.keeper is not None:
-                del message.keeper.children[message]
-                message.keeper = None

@@ -7,7 +7,7 @@ plans inside of plans. The first value of every choice is the plainest one, so t
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from enum import StrEnum
+from functools import cache
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
@@ -31,9 +31,11 @@ def brief(value: Any, name: str) -> str:
     shown = []
     for field in fields(value):
         part = getattr(value, field.name)
-        if part != field.default:
-            text = brief(part, "Policy") if isinstance(part, Policy) else str(part) if isinstance(part, StrEnum) else repr(part)
-            shown.append(f"{field.name}={text}")
+        if part == field.default:
+            continue
+        if isinstance(part, Policy):
+            part = brief(part, "Policy")
+        shown.append(f"{field.name}={part}" if isinstance(part, str) else f"{field.name}={part!r}")
     return f"{name}({', '.join(shown)})"
 
 
@@ -124,9 +126,10 @@ class Twins(Brief):
     lag_s: float = 0.0
 
 
-Step: TypeAlias = (
-    Pause | Sleep | Deaf | Fail | Steer | Seal | Stop | Await | Nest | Hurry | Detach | Linger | Twins
-)
+Step: TypeAlias = Pause | Sleep | Deaf | Fail | Steer | Seal | Stop | Await | Nest | Hurry | Detach | Linger | Twins
+
+
+AT_ONCE = Policy(debounce_s=0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,7 +140,7 @@ class Plan(Brief):
     lane: str = "main"
     sender: str = "ann"
     thread: str = ""
-    policy: Policy = Policy(debounce_s=0)
+    policy: Policy = AT_ONCE
     context_used: float = 0.0
     steerable: bool = False
     resumed: bool = False
@@ -172,38 +175,54 @@ SIMPLE_STEPS: list[Step] = [
 ]
 
 
+# What each part of a plan is drawn from, the plainest first. Made once: building strategies costs more than drawing.
+PLACE = st.sampled_from(PLACES)
+ANY_PLACE = st.sampled_from([OWN_PLACE, *PLACES])
+LANE = st.sampled_from(LANES)
+SENDER = st.sampled_from(SENDERS)
+THREAD = st.sampled_from(["", "", "", "topic"])
+MODE = st.sampled_from([Mode.QUEUE, Mode.COLLECT, Mode.STEER, Mode.INTERRUPT, Mode.FOLLOWUP])
+ROOM = st.sampled_from([(10, Drop.OLD), (1, Drop.OLD), (1, Drop.NEW), (2, Drop.OLD), (2, Drop.NEW), (3, Drop.OLD)])
+DEBOUNCE = st.sampled_from([0.0, 0.5, 2.0])
+TIMEOUT = st.sampled_from([None, None, 0.5, 5.0])
+CONTEXT = st.sampled_from([0.0, 0.49, 0.5, 0.55, 0.6])
+STEERABLE = st.booleans()
+RESUMED = st.sampled_from([False, False, False, True])
+UNWIND = st.sampled_from([0.0, 0.0, 0.3, 20.0])
+SIMPLE_STEP = st.sampled_from(SIMPLE_STEPS)
+
+
 @st.composite
-def plans(draw: st.DrawFn, depth: int = 3, *, nested: bool = False) -> Plan:
-    """A message whose children go at most ``depth`` deep."""
-    session, most, shared = draw(st.sampled_from([OWN_PLACE, *PLACES] if nested else PLACES))
-    policy = Policy(
-        mode=draw(st.sampled_from([Mode.QUEUE, Mode.COLLECT, Mode.STEER, Mode.INTERRUPT, Mode.FOLLOWUP])),
-        cap=draw(st.sampled_from([10, 1, 2, 3])),
-        drop=draw(st.sampled_from(Drop)),
-        debounce_s=draw(st.sampled_from([0, 0.5, 2.0])),
-        max_concurrent=most,
-        shared=shared,
-        timeout_s=draw(st.sampled_from([None, None, 0.5, 5.0])),
-    )
-    steps = st.sampled_from(SIMPLE_STEPS) if depth == 0 else st.sampled_from(SIMPLE_STEPS) | family(depth - 1)
+def draw_plan(draw: st.DrawFn, steps: st.SearchStrategy[Step], *, nested: bool) -> Plan:
+    session, most, shared = draw(ANY_PLACE if nested else PLACE)
+    cap, drop = draw(ROOM)
+    policy = Policy(draw(MODE), cap, drop, draw(DEBOUNCE), most, shared, draw(TIMEOUT))
     return Plan(
         session=session,
-        lane=draw(st.sampled_from(LANES)),
-        sender=draw(st.sampled_from(SENDERS)),
-        thread=draw(st.sampled_from(["", "", "", "topic"])),
+        lane=draw(LANE),
+        sender=draw(SENDER),
+        thread=draw(THREAD),
         policy=policy,
-        context_used=draw(st.sampled_from([0.0, 0.49, 0.5, 0.55, 0.6])),
-        steerable=draw(st.booleans()),
-        resumed=draw(st.sampled_from([False, False, False, True])),
+        context_used=draw(CONTEXT),
+        steerable=draw(STEERABLE),
+        resumed=draw(RESUMED),
         script=tuple(draw(st.lists(steps, max_size=2 if nested else 3))),
-        unwind_s=draw(st.sampled_from([0.0, 0.0, 0.3, 20.0])),
-        then=None if nested else draw(st.none() | AFTERTHOUGHTS),
+        unwind_s=draw(UNWIND),
+        then=None if nested else draw(AFTERTHOUGHT),
     )
 
 
+@cache
+def plans(depth: int = 3, *, nested: bool = False) -> st.SearchStrategy[Plan]:
+    """A message whose children go at most ``depth`` deep."""
+    steps = SIMPLE_STEP | st.deferred(lambda: family(depth - 1)) if depth else SIMPLE_STEP
+    return draw_plan(steps, nested=nested)
+
+
+@cache
 def family(depth: int) -> st.SearchStrategy[Step]:
     """A step with children."""
-    child = plans(depth, nested=True)
+    child = st.deferred(lambda: plans(depth, nested=True))  # deferred, because its repr would be enormous
     return st.one_of(
         st.builds(Nest, child),
         st.builds(Twins, child, child, st.sampled_from([0.0, 0.1, 2.0])),
@@ -213,6 +232,6 @@ def family(depth: int) -> st.SearchStrategy[Step]:
     )
 
 
-AFTERTHOUGHTS: st.SearchStrategy[Plan | Stop] = st.one_of(
-    st.sampled_from([Stop(), Stop("room"), Stop(everything=False)]), plans(0, nested=True)
+AFTERTHOUGHT: st.SearchStrategy[Plan | Stop | None] = st.one_of(
+    st.none(), st.sampled_from([Stop(), Stop("room"), Stop(everything=False)]), plans(0, nested=True)
 )

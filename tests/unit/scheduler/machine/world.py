@@ -1,8 +1,8 @@
-"""One live scheduler whose handlers act out their plans and report what they see to the model.
+"""One live scheduler and the model beside it.
 
 Every verb goes through here: the model is asked first what must come of it, then the scheduler does it, and what it
-says and does is compared. Handlers report their first step, their last step and each wait in between. Callbacks of the
-scheduler swallow exceptions, so nothing here raises: whatever is wrong becomes a complaint.
+says and does is compared. Callbacks of the scheduler swallow exceptions, so nothing here raises: whatever is wrong
+becomes a complaint.
 """
 
 from __future__ import annotations
@@ -17,27 +17,23 @@ from scheduler import (
     End,
     Event,
     Kind,
-    LaneStatistics,
     Reason,
     Request,
     Run,
     Scheduler,
     Stopped,
     Ticket,
-    WaitRefused,
     open_scheduler,
 )
 from tests.unit.scheduler.machine import plans
-from tests.unit.scheduler.machine.model import FENCED_AFTER_S, TOLD_AFTER_S, Counts, Message, Model, Running, Turn, Wait
+from tests.unit.scheduler.machine.acting import Actor
+from tests.unit.scheduler.machine.model import Model
+from tests.unit.scheduler.machine.parts import FENCED_AFTER_S, TOLD_AFTER_S, Counts, Message, Place, Running, Turn
 
 if TYPE_CHECKING:
-    from tests.unit.scheduler.machine.plans import Plan, Step, Stop
+    from tests.unit.scheduler.machine.plans import Plan, Stop
 
 LOG_LINES = 100
-
-
-class Mishap(Exception):
-    """What a handler raises that is told to fail."""
 
 
 class World:
@@ -49,8 +45,9 @@ class World:
         self.model = Model(plans.LIMITS, self.complain)
         self.settled = False
         self.left = False  # the block of the scheduler has been left without closing it first
-        self.lingering = 0
-        self._nursery = nursery
+        self.lingering = 0  # tasks that handlers have left behind
+        self.nursery = nursery
+        self.actor = Actor(self)
         self._ready = trio.Event()
         self._leaving = trio.Event()
         self._keeper: trio.lowlevel.Task | None = None
@@ -59,7 +56,7 @@ class World:
         self._closed: tuple[int, int] | None = None
 
     async def open(self) -> None:
-        self._nursery.start_soon(self._keep)
+        self.nursery.start_soon(self._keep)
         await self._ready.wait()
 
     async def _keep(self) -> None:
@@ -76,7 +73,20 @@ class World:
         except* Exception as broken:  # noqa: BLE001 - a broken scheduler is what this test looks for
             self.complain(f"the scheduler broke: {broken.exceptions!r}")
 
+    @property
+    def tasks(self) -> int:
+        """How many tasks the scheduler has: its workers, and the one with the timers."""
+        nurseries = self._keeper.child_nurseries if self._keeper is not None else []
+        return sum(len(nursery.child_tasks) for nursery in nurseries)
+
+    @property
+    def quiet(self) -> bool:
+        """Every message has ended and every handler is over."""
+        alive = any(not run.over for run in self.model.runs)
+        return not alive and not self.lingering and all(message.told for message in self.model.messages)
+
     def leave(self) -> None:
+        """Leave the block of the scheduler as it is, without closing it first."""
         self.left = True
         self._leaving.set()
 
@@ -98,9 +108,9 @@ class World:
         now = trio.current_time()
         self._sync_closing()
         for talk in self.model.talks.values():
-            if talk.window is not None and talk.window.closes_at <= now:
-                if self.scheduler.session_statistics(talk.key).buffered == 0:
-                    self.model.close_window(talk)
+            due = talk.window is not None and talk.window.closes_at <= now
+            if due and self.scheduler.session_statistics(talk.key).buffered == 0:
+                self.model.close_window(talk)
             self.model.follow(talk, self._has_started, now)
 
     def _sync_closing(self) -> None:
@@ -110,13 +120,17 @@ class World:
     def _has_started(self, turn: Turn) -> bool:
         """The only thing that the model is told about the scheduler's choices: this turn has its slot.
 
-        Asked of the ticket, because events come last; or of the session, for one whose ticket is not there yet.
+        Asked of the ticket, because events come last. One that is just arriving has no ticket yet: it has started if
+        more runs have than the others can account for.
         """
-        ticket = turn.leader.ticket
-        if ticket is not None:
-            return ticket._run is not None and ticket._run.request is ticket.request
-        talk = self.model.talk(turn.leader.key)
-        return self.scheduler.session_statistics(talk.key).running > len(talk.runs)
+        leader = turn.leader
+        if leader.ticket is not None:
+            return leads_a_run(leader)
+        talk = self.model.talk(leader.key)
+        started = self.scheduler.session_statistics(talk.key).running - len(talk.runs)
+        unknown = (Place.NEW, Place.WINDOW, Place.QUEUE)
+        others = sum(m.key == talk.key and m.place in unknown and leads_a_run(m) for m in self.model.messages)
+        return started > others
 
     def schedule(self, plan: Plan, parent: tuple[Running, Run] | None = None) -> Message:
         self.sync()
@@ -131,7 +145,7 @@ class World:
         self._arriving = message
         request = Request(
             session=message.key,
-            handler=self._handle,
+            handler=self.actor.handle,
             payload=message,
             lane=plan.lane,
             tenant=f"tenant of {plan.session}",
@@ -184,7 +198,7 @@ class World:
 
     def close(self, grace_s: float) -> None:
         self.sync()
-        self._nursery.start_soon(self._close, grace_s)
+        self.nursery.start_soon(self._close, grace_s)
 
     async def _close(self, grace_s: float) -> None:
         self.sync()
@@ -215,7 +229,9 @@ class World:
         if event.kind is Kind.STARTED and leader is not None:
             self.note(f"{leader} got a slot: {leader.run}")
             if leader.run is None or leader.run.leader is not leader or leader.run.size != event.detail:
-                self.complain(f"{leader} got a slot with {event.detail} messages, expected {self.model.talk(leader.key)}")
+                self.complain(
+                    f"{event.detail} from {leader} on got a slot, not the head of {self.model.talk(leader.key)}"
+                )
 
     def _hear_of(self, run: Running, event: Event) -> None:
         if event.kind in (Kind.CANCELLING, Kind.STUCK, Kind.FENCED):
@@ -242,6 +258,7 @@ class World:
             return
         self.sync()
         message: Message = ticket.request.payload
+        message.ticket = ticket
         outcome = ticket.outcome
         message.told += 1
         if outcome is None or message.told > 1:
@@ -257,254 +274,14 @@ class World:
     def _think_after(self, message: Message) -> None:
         then = message.plan.then
         if isinstance(then, plans.Stop):
-            self._stop(then, message.key)
+            self.stop(then, message.key)
         elif then is not None:
             self.schedule(then)
 
-    def _stop(self, step: Stop, own: str) -> None:
+    def stop(self, step: Stop, own: str) -> None:
         self.cancel(step.session or own, None, everything=step.everything)
 
-    # ── handlers ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _handle(self, live: Run) -> int:
-        if self.complaints:
-            return 0
-        self.sync()
-        run = live.request.payload.run
-        if run is None:
-            self.complain(f"{live.request.payload} began without a slot")
-            return 0
-        self.note(f"{run} begins")
-        self.model.begin(run, [request.payload for request in live.requests])
-        try:
-            await self._act(run, live)
-        except Exception:
-            run.raised = True
-            raise
-        finally:
-            self.sync()
-            self.note(f"{run} is over")
-            self.model.finish(run)
-        return run.number
-
-    async def _act(self, run: Running, live: Run) -> None:
-        plan = run.leader.plan
-        try:
-            for step in () if self.complaints else plan.script:
-                await self._do(step, run, live)
-        except trio.Cancelled:
-            if plan.unwind_s:
-                with trio.CancelScope(shield=True):
-                    await trio.sleep(plan.unwind_s)
-            raise
-
-    async def _do(self, step: Step, run: Running, live: Run) -> None:
-        match step:
-            case plans.Pause(checkpoints):
-                for _ in range(checkpoints):
-                    await trio.lowlevel.checkpoint()
-            case plans.Sleep(seconds):
-                await trio.sleep(seconds)
-            case plans.Deaf(seconds):
-                with trio.CancelScope(shield=True):
-                    await trio.sleep(seconds)
-            case plans.Fail():
-                raise Mishap
-            case plans.Steer():
-                self._take_steering(run, live)
-            case plans.Seal():
-                self._seal(run, live)
-            case plans.Stop():
-                self._stop(step, run.key)
-            case plans.Await(back):
-                await self._wait(run, self.model.messages[-1 - back % len(self.model.messages)])
-            case _:
-                await self._nest(step, run, live)
-
-    async def _nest(self, step: Step, run: Running, live: Run) -> None:
-        match step:
-            case plans.Nest(child):
-                await self._wait(run, self.schedule(child, (run, live)))
-            case plans.Hurry(child, patience_s):
-                with trio.move_on_after(patience_s) as patience:
-                    await self._wait(run, self.schedule(child, (run, live)), patience)
-            case plans.Detach(child):
-                self.schedule(child, (run, live))
-            case plans.Linger(child):
-                self.lingering += 1
-                self._nursery.start_soon(self._linger, child, run, live)
-            case plans.Twins(first, second, lag_s):
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._later, 0.0, first, run, live)
-                    nursery.start_soon(self._later, lag_s, second, run, live)
-
-    async def _later(self, lag_s: float, child: Plan, run: Running, live: Run) -> None:
-        await trio.sleep(lag_s)
-        await self._wait(run, self.schedule(child, (run, live)))
-
-    async def _linger(self, child: Plan, run: Running, live: Run) -> None:
-        try:
-            await self._wait(run, self.schedule(child, (run, live)))
-            self.schedule(child, (run, live))
-        finally:
-            self.lingering -= 1
-
-    def _take_steering(self, run: Running, live: Run) -> None:
-        self.sync()
-        expected = self.model.steer(run)
-        taken = [request.payload for request in live.take_steering()]
-        self.note(f"{run} takes {taken}")
-        if taken != expected:
-            self.complain(f"{run} took {taken}, expected {expected}")
-
-    def _seal(self, run: Running, live: Run) -> None:
-        self.sync()
-        run.sealed = run.reason is None or run.sealed
-        self.note(f"{run} seals")
-        if live.seal() is not run.sealed:
-            self.complain(f"{run} sealed: {live.sealed}, expected {run.sealed}")
-
-    async def _wait(self, run: Running, message: Message, patience: trio.CancelScope | None = None) -> None:
-        """Wait for a message as this run. Refused exactly where the wait could not end."""
-        self.sync()
-        if message.ticket is None:
-            self.complain(f"{message} has no ticket")
-            return
-        if message.ticket.outcome is not None or run.over:
-            await message.ticket.wait()
-            return
-        wait = Wait(message, patience)
-        certain = self.model.waits_in_circle(run, message, broken_off=False)
-        possible = self.model.waits_in_circle(run, message, broken_off=True)
-        self.note(f"{run} waits for {message}{', to be refused' if certain else ''}")
-        self.model.lend(run, wait)
-        try:
-            await message.ticket.wait()
-        except WaitRefused:
-            self.model.take_back(run, wait)
-            if not possible:
-                self.complain(f"{run} may not wait for {message}")
-        except BaseException:
-            self._go_on(run, wait)
-            raise
-        else:
-            self._go_on(run, wait)
-            if certain:
-                self.complain(f"{run} was let wait for {message}, which waits for it")
-
-    def _go_on(self, run: Running, wait: Wait) -> None:
-        self.sync()
-        self.note(f"{run} has waited for {wait.message}")
-        self.model.regain(run, wait)
-
-    # ── invariants ───────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def check(self) -> None:
-        settled = self.settled
-        self.sync()
-        self.settled = settled
-        if not self.complaints:
-            self._check_sessions()
-            self._check_lanes()
-            if settled:
-                self.model.settle()
-                self._check_rest()
-        if self.complaints:
-            raise AssertionError("\n".join(["", *self.complaints, "", "What happened, last things last:", *self.log]))
-
-    def _check_sessions(self) -> None:
-        busy = {key for key, talk in self.model.talks.items() if talk.busy}
-        if busy != set(self.scheduler.sessions):
-            self.complain(f"sessions kept: {sorted(self.scheduler.sessions)}, busy: {sorted(busy)}")
-        for key in sorted(busy):
-            talk, told = self.model.talks[key], self.scheduler.session_statistics(key)
-            expected = {
-                "limit": talk.limit,
-                "throttled": talk.throttled,
-                "buffered": talk.buffered,
-                "waiting": talk.waiting,
-                "steering": talk.steering,
-                "running": len(talk.runs),
-                "stopping": sum(run.reason is not None for run in talk.runs),
-                "children": len(talk.children) + sum(len(run.children) for run in talk.runs),
-            }
-            for name, value in expected.items():
-                if getattr(told, name) != value:
-                    self.complain(f"{key!r} has {name} = {getattr(told, name)}, expected {value}: {talk}")
-
-    def _check_lanes(self) -> None:
-        told = self.scheduler.statistics()
-        if told.callback_errors:
-            self.complain(f"{told.callback_errors} callbacks raised")
-        for lane in told.lanes:
-            waiting = sum(turn.leader.lane == lane.name for talk in self.model.talks.values() for turn in talk.queue)
-            stuck = sum(run.lane == lane.name and run.stuck_at is not None and not run.over for run in self.model.runs)
-            if (lane.waiting, lane.stuck) != (waiting, stuck):
-                self.complain(f"{lane}: expected {waiting} waiting and {stuck} stuck")
-
-    def _check_rest(self) -> None:
-        """With every task blocked nothing is on its way: slots, tasks and ends must be exactly where they belong."""
-        now = trio.current_time()
-        for message in self.model.messages:
-            if message.due is not None and message.told != 1:
-                self.complain(f"{message} is over, but was told {message.told} times")
-        for run in self.model.runs:
-            if run.over:
-                continue
-            if not run.begun:
-                self.complain(f"{run} has a slot but does not begin")
-            if run.overdue(now) and not self.left:
-                self.complain(f"{run} ignores its cancellation since {run.watched_at}, nothing is done about it")
-        for talk in self.model.talks.values():
-            if talk.window is not None and talk.window.closes_at <= now:
-                self.complain(f"the window of {talk.key!r} is open since {talk.window.closes_at}")
-        for lane in self.scheduler.statistics().lanes:
-            self._check_lane_at_rest(lane)
-        self._check_tasks()
-
-    def _check_lane_at_rest(self, lane: LaneStatistics) -> None:
-        here = [run for run in self.model.runs if run.lane == lane.name and not run.over]
-        held = sum(run.slot for run in here)
-        unsure = sum(run.slot_unsure for run in here)
-        returning = [run for run in here if run.in_line]
-        parked = sum(run.parked for run in here)
-        if not held <= lane.active <= held + unsure:
-            self.complain(f"{lane.name!r} has {lane.active} active, expected {held} to {held + unsure}: {here}")
-        if not parked <= lane.parked <= parked + unsure:
-            self.complain(f"{lane.name!r} has {lane.parked} parked, expected {parked} to {parked + unsure}: {here}")
-        if lane.active >= self.model.limits[lane.name] or self.model.closed:
-            return
-        if returning:
-            self.complain(f"{lane.name!r} has a free slot that {returning} waits for")
-        for talk in self.model.talks.values():
-            if talk.ready and talk.queue[0].leader.lane == lane.name:
-                self.complain(f"{lane.name!r} has a free slot that {talk.queue[0].messages} waits for")
-
-    def _check_tasks(self) -> None:
-        if self.left or self._keeper is None:
-            return
-        tasks = sum(len(nursery.child_tasks) for nursery in self._keeper.child_nurseries)
-        alive = sum(not run.over for run in self.model.runs)
-        if tasks - alive not in ((0,) if self.model.closed and not self.scheduler.sessions else (1,)):
-            self.complain(f"{tasks} tasks for {alive} runs")
-
-    def check_end(self) -> None:
-        """Nothing is left of anything."""
-        for message in self.model.messages:
-            if message.told != 1 or message.ticket is None or message.ticket.outcome is None:
-                self.complain(f"{message} never ended: it is in {message.place}, {message.run}")
-        for lane in self.scheduler.statistics().lanes:
-            if lane.active or lane.parked or lane.waiting or lane.stuck:
-                self.complain(f"at the end: {lane}")
-        if self.scheduler.sessions or len(self.scheduler.timers):
-            self.complain(f"at the end: {self.scheduler.sessions}, {len(self.scheduler.timers)} timers")
-        if self.lingering:
-            self.complain(f"{self.lingering} tasks still wait for a message")
-
-    @property
-    def quiet(self) -> bool:
-        """Every message has ended and every handler is over."""
-        alive = any(not run.over for run in self.model.runs)
-        return not alive and not self.lingering and all(message.told for message in self.model.messages)
-
-
+def leads_a_run(message: Message) -> bool:
+    ticket = message.ticket
+    return ticket is not None and ticket._run is not None and ticket._run.request is ticket.request

@@ -1,0 +1,1 @@
+"""A whole gateway with fake edges: real scheduler, real control path, real store in memory."""

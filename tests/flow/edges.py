@@ -1,0 +1,197 @@
+"""The fakes at the edges of a gateway: an agent that follows a script, a channel and a store that may stumble."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import trio
+
+from store.protocols import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Sequence
+
+    from gateway.protocols import AgentContext, ChannelError, Turn
+    from store.protocols import MessageStore
+    from store.records import Incoming, Message, MessageState, Note, Receipt, Reply, SessionKey
+
+Answer = TypeVar("Answer")
+
+LONG_S = 60
+
+
+class Seen(NamedTuple):
+    """One thing that a channel did."""
+
+    at: float
+    kind: str  # "reply", "live" or "clear"
+    chat: str
+    text: str = ""
+
+
+class FakeChannel:
+    """Remembers all that people would have seen. ``refuse`` holds the errors that the next sends to a chat meet."""
+
+    def __init__(self, name: str = "fake") -> None:
+        self.name = name
+        self.seen: list[Seen] = []
+        self.takes_s = 0.0
+        self.refuse: dict[str, list[ChannelError]] = {}
+        self.attempts: Counter[str] = Counter()
+        self._live: dict[str, str] = {}
+
+    async def send(self, session: SessionKey, text: str) -> None:
+        self.attempts[session.chat] += 1
+        await trio.sleep(self.takes_s)
+        if errors := self.refuse.get(session.chat):
+            raise errors.pop(0)
+        self._note("reply", session, text)
+
+    def show(self, session: SessionKey, text: str) -> None:
+        self._live[session.chat] = self._live.get(session.chat, "") + text
+        self._note("live", session, text)
+
+    def clear(self, session: SessionKey) -> None:
+        self._live.pop(session.chat, None)
+        self._note("clear", session)
+
+    def replies(self, chat: str = "dm") -> list[str]:
+        return [seen.text for seen in self.seen if seen.kind == "reply" and seen.chat == chat]
+
+    def live(self, chat: str = "dm") -> str:
+        """The work in progress that is on the screen now."""
+        return self._live.get(chat, "")
+
+    def _note(self, kind: str, session: SessionKey, text: str = "") -> None:
+        self.seen.append(Seen(trio.current_time(), kind, session.chat, text))
+
+
+class Scripted:
+    """An agent whose script is the first word of the first text; without a script it answers at once.
+
+    ``long`` works for a minute and shows a tick each second. ``fail`` raises. ``slow`` takes a while to let go when it
+    is cancelled, ``deaf`` does not hear at all. ``deep`` has a helper ask a helper ask a helper who works for a minute.
+    ``listen`` is long and takes what is said meanwhile.
+    """
+
+    can_steer = True
+
+    def __init__(self) -> None:
+        self.started: list[tuple[str, ...]] = []
+        self.finished: list[tuple[str, ...]] = []
+        self.helpers = 0  # how many are at work
+        self.alive: Counter[str] = Counter()  # runs at work per chat
+        self.most: Counter[str] = Counter()
+
+    async def run(self, turn: Turn, context: AgentContext) -> str:
+        chat = turn.session.chat
+        self.started.append(turn.texts)
+        self.alive[chat] += 1
+        self.most[chat] = max(self.most[chat], self.alive[chat])
+        try:
+            answer = await self._script(turn, context)
+        finally:
+            self.alive[chat] -= 1
+        self.finished.append(turn.texts)
+        return answer
+
+    async def help(self, task: str, context: AgentContext) -> str:
+        self.helpers += 1
+        try:
+            if task == "deep 3":
+                await self._work(context)
+                return "the bottom"
+            return await context.ask_helper(f"deep {int(task.split()[1]) + 1}")
+        finally:
+            self.helpers -= 1
+
+    async def _script(self, turn: Turn, context: AgentContext) -> str:
+        word = turn.texts[0].partition(" ")[0]
+        if word == "fail":
+            raise RuntimeError("it went\nwrong")
+        if word == "deep":
+            return await context.ask_helper("deep 1")
+        if word == "deaf":
+            with trio.CancelScope(shield=True):
+                await self._work(context)
+        if word == "slow":
+            await self._let_go_slowly(context)
+        if word == "long":
+            await self._work(context)
+        heard: list[str] = []
+        if word == "listen":
+            for _ in range(LONG_S):
+                await trio.sleep(1)
+                heard += await context.steering()
+        return f"re: {' | '.join([*turn.texts, *heard])}"
+
+    @staticmethod
+    async def _work(context: AgentContext) -> None:
+        for _ in range(LONG_S):
+            context.show("tick ")
+            await trio.sleep(1)
+
+    async def _let_go_slowly(self, context: AgentContext) -> None:
+        try:
+            await self._work(context)
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(0.2)
+                context.show("tock ")
+
+
+@dataclass
+class TroubledStore:
+    """A store that fails when its ``trouble`` says so: before a verb did anything, or after all was done.
+
+    ``trouble`` is asked with the name of each verb and answers "before", "after" or "" for none. A verb in ``held``
+    waits for its event before it does anything.
+    """
+
+    inner: MessageStore
+    trouble: Callable[[str], str] = lambda verb: ""
+    held: dict[str, trio.Event] = field(default_factory=dict)
+    failed: Counter[str] = field(default_factory=Counter)
+
+    async def accept(self, batch: Sequence[Incoming]) -> tuple[Receipt, ...]:
+        return await self._do("accept", lambda: self.inner.accept(batch))
+
+    async def begin(self, turn: str, ids: Sequence[int]) -> tuple[Message, ...]:
+        return await self._do("begin", lambda: self.inner.begin(turn, ids))
+
+    async def settle(self, turn: str, ids: Sequence[int], state: MessageState, notes: Sequence[Note]) -> bool:
+        return await self._do("settle", lambda: self.inner.settle(turn, ids, state, notes))
+
+    async def stop(
+        self, session: SessionKey, upto: int, *, sender: str | None = None, only: Sequence[int] | None = None
+    ) -> tuple[int, ...]:
+        return await self._do("stop", lambda: self.inner.stop(session, upto, sender=sender, only=only))
+
+    async def put_back(self, turn: str, ids: Sequence[int]) -> None:
+        return await self._do("put_back", lambda: self.inner.put_back(turn, ids))
+
+    async def resume(self) -> tuple[Message, ...]:
+        return await self._do("resume", self.inner.resume)
+
+    async def outbox(self, limit: int, skip: Collection[SessionKey] = ()) -> tuple[Reply, ...]:
+        return await self._do("outbox", lambda: self.inner.outbox(limit, skip))
+
+    async def sent(self, reply: int) -> None:
+        return await self._do("sent", lambda: self.inner.sent(reply))
+
+    async def _do(self, verb: str, call: Callable[[], Awaitable[Answer]]) -> Answer:
+        if verb in self.held:
+            await self.held[verb].wait()
+        when = self.trouble(verb)
+        if when == "before":
+            self._fail(verb)
+        answer = await call()
+        if when == "after":
+            self._fail(verb)
+        return answer
+
+    def _fail(self, verb: str) -> None:
+        self.failed[verb] += 1
+        raise StoreError(f"the disk is full ({verb})")

@@ -1,0 +1,130 @@
+"""The real command in a process of its own, over pipes or in a terminal, with deadlines instead of patience."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import termios
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Iterator
+
+DEADLINE_S = 30.0
+COMMAND = Path(sys.executable).with_name("goclaw")
+
+# Makes standard input the controlling terminal of the new session, so that its Ctrl-C reaches the command.
+IN_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+class Process:
+    """A running goclaw and all that it has written so far."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], reading: int, writing: int) -> None:
+        self.popen = popen
+        self.output = ""
+        self._reading = reading
+        self._writing = writing
+        self._ended = False
+        self._seen = 0  # how much of the output was expected already
+
+    def type(self, text: str) -> None:
+        os.write(self._writing, text.encode())
+
+    def end_input(self) -> None:
+        os.close(self._writing)
+
+    def expect(self, pattern: str) -> str:
+        """Wait until the output that was not expected yet matches, and give the match."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not (found := re.search(pattern, self.output[self._seen :])):
+            assert not self._ended, f"ended without {pattern!r}:\n{self.output}"
+            assert self._read(deadline), f"no {pattern!r} in {DEADLINE_S:g} s:\n{self.output}"
+        self._seen += found.end()
+        return found.group()
+
+    def ends_with(self, code: int) -> str:
+        """Wait for the end, check how it ended and that there was no traceback, and give all output."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not self._ended:
+            assert self._read(deadline), f"still running:\n{self.output}"
+        assert self.popen.wait(DEADLINE_S) == code, self.output
+        assert "Traceback" not in self.output
+        assert "Error" not in self.output
+        return self.output
+
+    def signal(self, number: signal.Signals) -> None:
+        self.popen.send_signal(number)
+
+    def terminal_settings(self) -> list[Any]:
+        return termios.tcgetattr(self._reading)
+
+    def _read(self, deadline: float) -> bool:
+        ready, _, _ = select.select([self._reading], [], [], max(0, deadline - time.monotonic()))
+        if ready:
+            try:
+                chunk = os.read(self._reading, 65_536)
+            except OSError:  # the terminal has nobody left on its other side
+                chunk = b""
+            self._ended = not chunk
+            self.output += chunk.decode()
+        return bool(ready)
+
+
+@contextmanager
+def over_pipes(place: Path, **variables: object) -> Iterator[Process]:
+    """The command with pipes for input and output; what it says on stderr is part of the output."""
+    (stdin, writing), (reading, stdout) = os.pipe(), os.pipe()
+    with started([str(COMMAND)], stdin, stdout, place, variables) as popen:
+        process = Process(popen, reading, writing)
+        try:
+            yield process
+        finally:
+            close(reading, writing)
+
+
+@contextmanager
+def in_terminal(place: Path, **variables: object) -> Iterator[Process]:
+    """The command in a terminal of its own, as a person has it."""
+    master, slave = pty.openpty()
+    command = [sys.executable, "-c", IN_TERMINAL, str(COMMAND)]
+    with started(command, slave, os.dup(slave), place, variables) as popen:
+        try:
+            yield Process(popen, master, master)
+        finally:
+            close(master)
+
+
+@contextmanager
+def started(
+    command: list[str], stdin: int, stdout: int, place: Path, variables: dict[str, object]
+) -> Iterator[subprocess.Popen[bytes]]:
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8"}
+    environment |= {f"GOCLAW_{name.upper()}": str(value) for name, value in variables.items()}
+    popen = subprocess.Popen(
+        command, stdin=stdin, stdout=stdout, stderr=stdout, cwd=place, env=environment, start_new_session=True
+    )
+    close(stdin, stdout)
+    try:
+        yield popen
+    finally:
+        popen.kill()
+        popen.wait()
+
+
+def close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        try:
+            os.close(descriptor)
+        except OSError:
+            continue

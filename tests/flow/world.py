@@ -1,0 +1,102 @@
+"""What most flow tests start from: a gateway whose edges are fakes, and short ways to talk to it."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from gateway.app import Gateway, open_gateway
+from gateway.settings import load_settings
+from store.memory import MemoryStore
+from store.records import DeliveryKey, Incoming, SessionKey
+from tests.flow.edges import FakeChannel, Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from store.protocols import MessageStore
+
+DEBOUNCED_S = 0.9
+
+
+def incoming(
+    text: str,
+    chat: str = "dm",
+    sender: str = "ann",
+    *,
+    group: bool = False,
+    admin: bool = False,
+    number: str | None = None,
+    channel: str = "fake",
+) -> Incoming:
+    """One delivery. Without a number it is like no other; the same number again is the same delivery."""
+    key = DeliveryKey(channel, "bot", number or uuid4().hex)
+    session = SessionKey("default", "main", channel, "bot", chat)
+    return Incoming(key, session, sender, text, group=group, admin=admin)
+
+
+def new_store() -> MemoryStore:
+    """A store whose week passes with the test's clock."""
+    return MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=trio.current_time()))
+
+
+class World:
+    """A gateway at work, and what people see of it."""
+
+    def __init__(self, gateway: Gateway, store: MessageStore, agent: Scripted, channel: FakeChannel) -> None:
+        self.gateway = gateway
+        self.store = store
+        self.agent = agent
+        self.channel = channel
+
+    async def say(self, *texts: str, chat: str = "dm", sender: str = "ann", group: bool = False) -> None:
+        """Send these in one batch."""
+        await self.gateway.receive([incoming(text, chat, sender, group=group) for text in texts])
+
+    async def start(self, *texts: str, chat: str = "dm", sender: str = "ann", group: bool = False) -> None:
+        """Send each of these and wait until it is past the debounce window."""
+        for text in texts:
+            await self.say(text, chat=chat, sender=sender, group=group)
+            await trio.sleep(DEBOUNCED_S)
+
+    async def ask(self, text: str, chat: str = "dm", sender: str = "ann", *, group: bool = False) -> str:
+        """Send a command and give its answer, which must be there in no time at all, whatever else is said. (P7)"""
+        before, known = trio.current_time(), len(self.channel.replies(chat))
+        await self.say(text, chat=chat, sender=sender, group=group)
+        await wait_all_tasks_blocked()
+        assert trio.current_time() == before
+        (answer,) = [text for text in self.channel.replies(chat)[known:] if not text.startswith("re:")]
+        return answer
+
+    def replies(self, chat: str = "dm") -> list[str]:
+        return self.channel.replies(chat)
+
+
+@asynccontextmanager
+async def open_world(
+    store: MessageStore | None = None,
+    agent: Scripted | None = None,
+    channel: FakeChannel | None = None,
+    **variables: object,
+) -> AsyncIterator[World]:
+    """A gateway with these settings, given by the variables of the environment they are known by."""
+    settings = load_settings({f"GOCLAW_{name.upper()}": str(value) for name, value in variables.items()}, None).settings
+    store, agent, channel = store or new_store(), agent or Scripted(), channel or FakeChannel()
+    async with open_gateway(settings, store, agent, [channel]) as gateway:
+        yield World(gateway, store, agent, channel)
+
+
+@asynccontextmanager
+async def killed(
+    store: MessageStore, after_s: float, agent: Scripted | None = None, **variables: object
+) -> AsyncIterator[World]:
+    """A gateway that ends without a word when the block has run for that long: what is not in the store is gone."""
+    with trio.move_on_after(after_s):
+        async with open_world(store, agent, FakeChannel(), **variables) as world:
+            yield world
+            await trio.sleep_forever()
