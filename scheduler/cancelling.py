@@ -121,11 +121,10 @@ class Sweep:
         return self.take(take_out(self.scheduler, session, child))
 
     def done(self, end: End = End.CANCELLED) -> None:
-        """Let the sessions stand where they now belong, then tell."""
-        for session in self.touched:
-            slots.offer(self.scheduler, session)
+        """Give those that were taken their end, then let the sessions stand where they now belong."""
         working.end(self.scheduler, self.taken, Outcome(end, reason=self.reason), self.scheduler.now())
         for session in self.touched:
+            slots.offer(self.scheduler, session)
             working.forget_if_idle(self.scheduler, session)
 
     def counts(self, session: Session) -> Stopped:
@@ -250,8 +249,8 @@ def fence(scheduler: Scheduler, run: Run) -> None:
     session = run._session
     session.running.remove(run)
     working.leave_behind(run, session)
-    slots.offer(scheduler, session)
     working.end(scheduler, run._tickets, working.outcome_of(run, None), now)
+    slots.offer(scheduler, session)
     working.forget_if_idle(scheduler, session)
     scheduler.news.publish()
 

@@ -139,12 +139,16 @@ class Scheduler:
         policy = request.policy
         if parent is not None:
             parent.adopt((ticket,))
+        session = self.sessions.get(request.session)
+        heeded = session is not None and policy is session.policy and request.context_used == session.context_used
+        changed = not heeded and session is not None and session.heed(request)
         if policy.mode is INTERRUPT:
             ticket._after = cancelling.interrupt(self, request)
-        session = self.sessions.get(request.session)
+            session = self.sessions.get(request.session)
         if session is None:
             session = self.sessions[request.session] = Session(request)
-        if (policy is not session.policy or request.context_used != session.context_used) and session.heed(request):
+            session.heed(request)
+        elif changed:
             slots.offer(self, session)
         if policy.debounce_s > 0 and not request.resumed:
             self._buffer(session, ticket, now)
@@ -230,8 +234,8 @@ class Scheduler:
         gone = [session.queue.popleft() for _ in range(surplus)]
         for ticket in gone:
             ticket._lane.waiting -= 1
-        slots.offer(self, session)
         working.end(self, flattened(gone), Outcome(End.DROPPED), now)
+        slots.offer(self, session)
 
     # ── for runs, tickets and lanes ──────────────────────────────────────────────────────────────────────────────
 

@@ -97,20 +97,18 @@ def finish(scheduler: Scheduler, run: Run, value: Any, error: Exception | None) 
         session.running.remove(run)
         if run._inbox or run.children:
             leave_behind(run, session)
-        queue = session.queue
-        if not queue:
-            pass
-        elif session.ring is None and queue[0]._lane is lane and session.ready():
-            lane.enter(session)  # what `offer` would do, for nearly all runs
-        else:
-            slots.offer(scheduler, session, lane)
         if run.reason is None and error is None:
             outcome = new_outcome((DONE, value, None, None, run.id))
         else:
             outcome = outcome_of(run, error)
-        end(scheduler, run._tickets, outcome, now)
+        end(scheduler, run._tickets, outcome, now)  # before the queue moves on: who waited for it comes first
+        queue = session.queue
         if not queue:
             forget_if_idle(scheduler, session)
+        elif session.ring is None and queue[0]._lane is lane and session.ready():
+            lane.enter(session)  # what `offer` would do, for nearly all runs
+        else:
+            slots.offer(scheduler, session, lane)
     run._tickets = ()  # ticket and run would keep each other alive
     following = slots.next_run(scheduler, lane, now)
     if lane.active < lane.limit and lane.lines:  # its end may have let more than one turn go

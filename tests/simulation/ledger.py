@@ -51,6 +51,10 @@ class Message:
     run: int = 0
     over: bool = False
     """The scheduler has told its end."""
+    put_off: bool = False
+    """By a shutdown: it waits in the store for the next start."""
+    again: bool = False
+    """It was queued before."""
     doubled: bool = False
     """It was queued while it was in the scheduler's hands already."""
     steered: bool = False
@@ -89,6 +93,7 @@ class Run:
     session: str
     ids: tuple[int, ...]
     cancelling: bool = False
+    closing: bool = False
     label: str = ""
     """What its agent works on."""
     returned: bool = False
@@ -167,7 +172,8 @@ class Ledger:
                     message.state = "accepted"
             case What.QUEUED:
                 for message in self.of(event.ids):
-                    message.doubled = message.queued is not None and not message.over
+                    message.again = message.queued is not None
+                    message.doubled = message.again and not message.over
                     message.queued, message.run, message.over = place, 0, False
             case What.JOINED | What.STEERED:
                 self._join(event)
@@ -179,23 +185,30 @@ class Ledger:
                 self._take_steering(event)
             case What.CANCELLING:
                 self.runs[event.run].cancelling = True
+                self.runs[event.run].closing = event.detail == "closing"
             case What.IN:
                 self.runs[event.run].label = event.text
             case What.OUT:
                 self.runs[event.run].returned = event.detail == "returned"
             case What.ENDED:
-                for message in self.of(event.ids):
-                    message.over = True
-                if event.run in self.runs:
-                    self.runs[event.run].over = True
+                self._end(event)
             case What.DELIVERED:
                 self._deliver(place, event)
+
+    def _end(self, event: Event) -> None:
+        run = self.runs.get(event.run)
+        if run is not None:
+            run.over = True
+        for message in self.of(event.ids):
+            message.over = True
+            message.put_off = event.detail == "closed" or (run is not None and run.closing)
 
     def _begin_life(self, number: int) -> None:
         self.life = number
         self.runs = {}
         for message in self.messages.values():
-            message.queued, message.run, message.over, message.steered, message.together = None, 0, False, False, 0
+            message.queued, message.run, message.together = None, 0, 0
+            message.over = message.put_off = message.steered = False
 
     def _join(self, event: Event) -> None:
         message = self.messages[event.ids[0]]

@@ -68,10 +68,13 @@ class Ends:
                 self._acted.setdefault(message.id, place)
 
     def _again(self, event: Event) -> None:
-        """A message that has ended is neither queued nor, as a command, carried out again."""
-        acts = event.what is What.QUEUED or event.text.startswith("begin command-")
-        for message in self._ledger.of(event.ids if acts else ()):
-            if message.terminal:
+        """What this life was done with is not queued again, nor is a command that was answered carried out again.
+
+        What was stopped before it was ever queued may be: its delivery may have been on its way. It just never begins.
+        """
+        queued = event.what is What.QUEUED
+        for message in self._ledger.of(event.ids if queued or event.text.startswith("begin command-") else ()):
+            if message.terminal and (message.again or not queued):
                 self._world.report("once", f"message {message.id} is {message.state} and is taken up again")
             if message.doubled:
                 self._world.report("once", f"message {message.id} is queued twice")

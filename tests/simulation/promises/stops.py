@@ -103,6 +103,8 @@ class Stops:
                 stop.alone = other.alone = False
         if any(other.id > message.id and other.accepted < place for other in here):
             stop.alone = False
+        if any(other.terminal and other.queued is not None and not other.over for other in here):
+            stop.alone = False  # a late delivery of what was stopped already stands there and will not begin
         self._open[message.id] = stop
         self._acting.append(stop)
         self._all.append(stop)
@@ -164,11 +166,11 @@ class Stops:
         """Compare what the answer says with what came of it."""
         said = {what + still: int(count) for count, what, still in _COUNT.findall(text)}
         stopped = [message for message in stop.stopped if not message.command]
-        runs = {message.run for message in stopped if message.run}
+        ran = [message for message in stopped if message.run and not message.put_off]
         true = {
-            "run": len(runs),
+            "run": len({message.run for message in ran}),
             "helper": stop.helpers if stop.helpers_known else said.get("helper", 0),
-            "waiting message": sum(not message.run for message in stopped),
+            "waiting message": len(stopped) - len(ran),
             "message still waiting": sum(message not in stopped for message in stop.waiting),
         }
         if not any(said.values()):

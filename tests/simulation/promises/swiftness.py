@@ -78,17 +78,20 @@ class Swiftness:
     def _take_up(self, event: Event) -> None:
         for message in self._ledger.of(event.ids):
             if message.stop and not message.terminal and message.id not in self._watches:
-                self._watches[message.id] = Watch(event.at, busy=set(self._outbound))
+                self._watches[message.id] = Watch(event.at, busy=self._in_the_way(message.session))
 
     def _take_up_again(self, event: Event) -> None:
         """After a restart the clock starts when the stop acts, not while what is set aside is being written."""
         verb, *about = event.text.split()
         for message in self._ledger.of_session(about[0]) if verb == "stop" else ():
             if message.id in self._resumed and not message.terminal and message.id not in self._watches:
-                self._watches[message.id] = Watch(event.at, busy=set(self._outbound))
+                self._watches[message.id] = Watch(event.at, busy=self._in_the_way(message.session))
+
+    def _in_the_way(self, session: str) -> set[str]:
+        return {verb for verb in self._outbound if verb in SHARED or verb == f"rest of {session}"}
 
     def _busy(self, event: Event, verb: str) -> None:
-        if verb in SHARED:
+        if verb in SHARED or verb.startswith("rest of "):
             self._outbound.add(verb)
         for number, watch in self._watches.items():
             if verb in SHARED or self._own(number, verb):

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from scheduler import Mode
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -201,7 +203,8 @@ class Talk:
         self.limit = 1 if self.throttled else plan.policy.max_concurrent
 
     def full(self, plan: Plan) -> bool:
-        return len(self.queue) >= plan.policy.cap and not plan.resumed
+        """Whether the cap turns somebody away. It does not count after a restart, nor for who has just made room."""
+        return len(self.queue) >= plan.policy.cap and not plan.resumed and plan.policy.mode is not Mode.INTERRUPT
 
     @property
     def buffered(self) -> int:
