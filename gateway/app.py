@@ -20,6 +20,7 @@ from gateway.channels.terminal import Terminal
 from gateway.clock import utc_now
 from gateway.control import Control
 from gateway.endings import Endings
+from gateway.in_hand import InHand
 from gateway.inbound import Inbound
 from gateway.outbound import Outbound
 from gateway.persist import persist
@@ -85,7 +86,7 @@ async def open_gateway(
         services.start_soon(outbound.run)
         services.start_soon(endings.run)
         async with open_scheduler(settings.lane.model_dump()) as scheduler:
-            in_hand: set[int] = set()  # messages that this process works on: a repeated accept finds them here
+            in_hand = InHand()
             control = Control(services, store, scheduler, outbound, quiet, in_hand)
             inbound = Inbound(settings, store, scheduler, turns, control, endings, in_hand)
             inbound.resume(await set_aside_poison(endings, await persist(store.resume)))

@@ -51,10 +51,10 @@ def unknown_text(command: Command) -> str:
     return f"There is no command /{excerpt(command.name)}.\n{help_text()}"
 
 
-def stop_text(stopped: Stopped, *, also_messages: int = 0, own: bool = False) -> str:
-    """What a stop did, in words. ``also_messages`` were never queued; ``own`` means that only the sender's counted."""
-    messages = stopped.messages + also_messages
-    parts = [counted(stopped.running, "run")] if stopped.running else []
+def stop_text(stopped: Stopped, *, also_runs: int = 0, also_messages: int = 0, own: bool = False) -> str:
+    """What a stop did, in words. ``also`` counts what only the store knew; ``own`` that only the sender's counted."""
+    messages, runs = stopped.messages + also_messages, stopped.running + also_runs
+    parts = [counted(runs, "run")] if runs else []
     if stopped.children:
         parts.append(counted(stopped.children, "helper"))
     if messages:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import trio
 
     from gateway.commands import Command
+    from gateway.in_hand import InHand
     from gateway.outbound import Outbound
     from gateway.quiet import Quiet
     from scheduler import Scheduler, Stopped
@@ -35,9 +36,10 @@ class Control:
         scheduler: Scheduler,
         outbound: Outbound,
         quiet: Quiet,
-        in_hand: set[int],
+        in_hand: InHand,
     ) -> None:
         self._in_hand = in_hand
+        self._claimed: set[int] = set()  # stopped in memory by stops that are not in the store yet
         self._nursery = nursery
         self._store = store
         self._scheduler = scheduler
@@ -55,8 +57,10 @@ class Control:
         """Stop now, in memory; write and answer as soon as the store allows."""
         cancel = self._scheduler.cancel_all if command.name == "stopall" else self._scheduler.cancel_oldest
         stopped = cancel(str(message.session), whose(message))
-        counted_elsewhere = self._in_hand.difference(earlier)
-        self._start(self._write_stop, message, command, stopped, earlier, counted_elsewhere)
+        reached = {request.payload.id for request in stopped.reached if request.payload is not None}
+        counted_by_others = self._claimed.copy()
+        self._claimed |= {*earlier, *reached}
+        self._start(self._write_stop, message, command, stopped, earlier, reached, counted_by_others)
 
     def answer(self, message: Message, command: Command) -> None:
         if command.name == "status":
@@ -78,16 +82,20 @@ class Control:
         command: Command,
         stopped: Stopped,
         earlier: Sequence[int],
-        counted_elsewhere: set[int],
+        reached: set[int],
+        counted_by_others: set[int],
     ) -> None:
-        """Stop in the store what was stopped in memory, and what had been accepted but was not there yet."""
-        reached = {request.payload.id for request in stopped.reached if request.payload is not None}
+        """Stop in the store what was stopped in memory, and what was open there but not (or no more) in memory."""
         one_run = command.name == "stop" and (stopped.running or stopped.stopping or stopped.finishing)
         only = [*earlier, *reached] if one_run else None
         stop = partial(self._store.stop, message.session, message.id - 1, sender=whose(message), only=only)
-        also = {*earlier, *await persist(stop)} - counted_elsewhere
-        self._in_hand.difference_update(earlier)
-        text = stop_text(stopped, also_messages=len(also), own=whose(message) is not None)
+        others = [row for row in await persist(stop) if row.id not in reached | counted_by_others]
+        runs = {row.turn for row in others if row.turn}  # memory is done with them, their end was not written yet
+        messages = {*earlier, *(row.id for row in others if not row.turn)}
+        self._claimed -= {*earlier, *reached}
+        self._in_hand.let_go(*earlier)
+        own = whose(message) is not None
+        text = stop_text(stopped, also_runs=len(runs), also_messages=len(messages), own=own)
         await self._write_answer(message, text)
 
     async def _write_answer(self, message: Message, text: str) -> None:
@@ -96,7 +104,7 @@ class Control:
         await persist(partial(self._store.begin, turn, [message.id]))
         await persist(partial(self._store.settle, turn, [message.id], MessageState.DONE, [note]))
         self._outbound.poke()
-        self._in_hand.discard(message.id)
+        self._in_hand.let_go(message.id)
         self._quiet.end()
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gateway.control import Control
     from gateway.endings import Endings
+    from gateway.in_hand import InHand
     from gateway.settings import Settings
     from gateway.turn import Turns
     from scheduler import Scheduler, Ticket
@@ -40,7 +41,7 @@ class Inbound:
         turns: Turns,
         control: Control,
         endings: Endings,
-        in_hand: set[int],
+        in_hand: InHand,
     ) -> None:
         self._store = store
         self._scheduler = scheduler
@@ -53,8 +54,9 @@ class Inbound:
     async def receive(self, batch: Sequence[Incoming]) -> None:
         """Take a batch in. When this returns all of it is kept and the channel may say so."""
         batch = [replace(incoming, control=parse_command(incoming.text) is not None) for incoming in batch]
-        receipts = await persist(lambda: self._store.accept(batch))
-        self._take([r.message for r in receipts if r.message is not None and r.state is MessageState.ACCEPTED])
+        with self._in_hand.delivery():
+            receipts = await persist(lambda: self._store.accept(batch))
+            self._take([r.message for r in receipts if r.message is not None and r.state is MessageState.ACCEPTED])
 
     def resume(self, messages: Iterable[Message]) -> None:
         """Take up what an earlier process left: no debounce, no cap, and what ran before runs alone."""
@@ -67,7 +69,7 @@ class Inbound:
         for message, command in parsed:
             if message.id in stopped:
                 continue
-            self._in_hand.add(message.id)
+            self._in_hand.take([message.id])
             if command is None:
                 self._schedule(message, resumed=resumed)
             elif not command.stops:
@@ -83,7 +85,7 @@ class Inbound:
                     if other_command is None and other.id not in stopped and self._control.may_stop(message, other)
                 ]
                 stopped.update(earlier)
-                self._in_hand.update(earlier, [message.id])
+                self._in_hand.take([*earlier, message.id])
                 self._control.stop(message, command, earlier)
         return stopped
 
@@ -107,10 +109,7 @@ class Inbound:
         )
 
     def _ended(self, ticket: Ticket) -> None:
-        self._endings.note(ticket, self._let_go)
-
-    def _let_go(self, number: int) -> None:
-        self._in_hand.discard(number)
+        self._endings.note(ticket, self._in_hand.let_go)
 
 
 def policies(settings: Settings) -> tuple[Policy, Policy]:

@@ -94,7 +94,7 @@ class RunContext:
         self.ids = [message.id for message in messages]
 
     def show(self, text: str) -> None:
-        if self._channel is not None and not self._run.cancelled:
+        if self._channel is not None and not self._run.cancelled and not self._run.ended:
             self._channel.show(self._session, text)
 
     async def ask_helper(self, task: str) -> str:
@@ -146,4 +146,7 @@ async def ask_helper(run: Run, agent: Agent, above: RunContext, task: str) -> st
             policy=HELPER_POLICY,
         )
     )
-    return str(await ticket.result())
+    try:
+        return str(await ticket.result())
+    finally:
+        ticket.cancel()  # if nobody waits for it any more, it need not go on

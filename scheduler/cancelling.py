@@ -166,6 +166,15 @@ def cancel_oldest(scheduler: Scheduler, key: str, sender: str | None) -> Stopped
     return counts
 
 
+def cancel_ticket(scheduler: Scheduler, ticket: Ticket) -> bool:
+    if ticket.outcome is not None:
+        return False
+    sweep = Sweep(scheduler, Reason.STOPPED)
+    sweep.cancel_children({ticket})
+    sweep.done()
+    return bool(sweep.children)
+
+
 def cancel_all(scheduler: Scheduler, key: str, sender: str | None) -> Stopped:
     session = scheduler.sessions.get(key)
     if session is None:

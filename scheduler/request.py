@@ -180,6 +180,10 @@ class Ticket:
         assert self.outcome is not None  # noqa: S101 - the event is set only together with the outcome
         return self.outcome
 
+    def cancel(self) -> bool:
+        """Cancel this message, or the run that it is part of, with its children. False if it has ended or is ending."""
+        return self._scheduler._cancel_ticket(self)
+
     async def result(self) -> Any:
         """Wait for the end and return the handler's value, or raise the `MessageEnded` that tells why there is none."""
         outcome = await self.wait()

@@ -248,6 +248,11 @@ class Scheduler:
             ticket._run = run
         return tuple(ticket.request for ticket in taken)
 
+    def _cancel_ticket(self, ticket: Ticket) -> bool:
+        cancelled = cancelling.cancel_ticket(self, ticket)
+        self.news.publish()
+        return cancelled
+
     async def _wait_for(self, ticket: Ticket) -> None:
         await lending.wait_for(self, ticket)
 

@@ -63,7 +63,7 @@ class MemoryStore:
 
     async def stop(
         self, session: SessionKey, upto: int, *, sender: str | None = None, only: Sequence[int] | None = None
-    ) -> tuple[int, ...]:
+    ) -> tuple[Message, ...]:
         await trio.lowlevel.checkpoint()
         candidates = list(self._open.values()) if only is None else self._those(only)
         stopped = [
@@ -76,7 +76,7 @@ class MemoryStore:
         ]
         for message in stopped:
             self._end(message.moved(MessageState.STOPPED))
-        return tuple(message.id for message in stopped)
+        return tuple(stopped)
 
     async def put_back(self, turn: str, ids: Sequence[int]) -> None:
         await trio.lowlevel.checkpoint()

@@ -43,8 +43,8 @@ class MessageStore(Protocol):
 
     async def stop(
         self, session: SessionKey, upto: int, *, sender: str | None = None, only: Sequence[int] | None = None
-    ) -> tuple[int, ...]:
-        """The open messages of the session up to that id that are stopped now and will never start. Commands are not.
+    ) -> tuple[Message, ...]:
+        """Stop the open messages of the session up to that id for ever; returns them as they were. Commands go on.
 
         ``sender`` and ``only`` narrow it to one person's messages, or to these.
         """

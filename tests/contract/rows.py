@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from store.records import DeliveryKey, Incoming, Message, MessageState, Note, Receipt, SessionKey
 
@@ -22,6 +22,11 @@ def sent(text: str, session: SessionKey = HERE, *, sender: str = "ann", group: b
 async def accepted(store: MessageStore, *texts: str, session: SessionKey = HERE, sender: str = "ann") -> list[int]:
     receipts = await store.accept([sent(text, session, sender=sender) for text in texts])
     return [receipt.id for receipt in receipts]
+
+
+async def stopped(store: MessageStore, upto: int, **narrowed: Any) -> tuple[int, ...]:
+    """Stop here; the ids of what that stopped."""
+    return tuple(message.id for message in await store.stop(HERE, upto, **narrowed))
 
 
 async def running(store: MessageStore, *texts: str, turn: str = "turn", session: SessionKey = HERE) -> list[int]:

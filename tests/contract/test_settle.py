@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from store.records import MessageState, Note
-from tests.contract.rows import HERE, NOTE, THERE, accepted, row, running, sent, state, waiting_replies
+from tests.contract.rows import HERE, NOTE, THERE, accepted, row, running, sent, state, stopped, waiting_replies
 
 if TYPE_CHECKING:
     from store.protocols import MessageStore
@@ -41,7 +41,7 @@ async def test_settling_again_says_nothing_twice(store: MessageStore) -> None:
 async def test_a_stop_that_came_first_wins(store: MessageStore) -> None:
     """A turn whose messages were stopped settles nothing and says nothing. (P7)"""
     ids = await running(store, "a", "b")
-    assert await store.stop(HERE, ids[-1]) == tuple(ids)
+    assert await stopped(store, ids[-1]) == tuple(ids)
     assert not await store.settle("turn", ids, MessageState.DONE, [NOTE])
     assert await state(store, "a") is MessageState.STOPPED
     assert await waiting_replies(store) == []
@@ -51,7 +51,7 @@ async def test_a_settle_that_came_first_wins(store: MessageStore) -> None:
     """A stop does not reach what has ended, and does not take its answer back."""
     ids = await running(store, "a")
     await store.settle("turn", ids, MessageState.DONE, [NOTE])
-    assert await store.stop(HERE, ids[-1]) == ()
+    assert await stopped(store, ids[-1]) == ()
     assert await state(store, "a") is MessageState.DONE
     assert await waiting_replies(store) == [NOTE.text]
 
@@ -116,7 +116,7 @@ async def test_a_stop_reaches_up_to_its_own_place(store: MessageStore) -> None:
     """What came before the cut is stopped, running or not; what came after goes on. (lesson 22)"""
     (a,) = await running(store, "a")
     b, c = await accepted(store, "b", "c")
-    assert await store.stop(HERE, b) == (a, b)
+    assert await stopped(store, b) == (a, b)
     assert [message.text for message in await store.resume()] == ["c"]
     assert await store.begin("next", [a, b, c]) != ()
 
@@ -125,8 +125,8 @@ async def test_a_stop_never_leaves_its_session(store: MessageStore) -> None:
     """Other conversations go on, even when their messages are named. (lesson 22, P11)"""
     (there,) = await accepted(store, "there", session=THERE)
     (here,) = await accepted(store, "here")
-    assert await store.stop(HERE, here, only=[there, here]) == (here,)
-    assert await store.stop(HERE, here) == ()
+    assert await stopped(store, here, only=[there, here]) == (here,)
+    assert await stopped(store, here) == ()
     assert [message.text for message in await store.resume()] == ["there"]
 
 
@@ -135,25 +135,25 @@ async def test_a_stop_may_be_one_persons(store: MessageStore) -> None:
     await accepted(store, "ann 1", sender="ann")
     await accepted(store, "bob 1", sender="bob")
     (last,) = await accepted(store, "ann 2", sender="ann")
-    assert len(await store.stop(HERE, last, sender="ann")) == 2
+    assert len(await stopped(store, last, sender="ann")) == 2
     assert [message.text for message in await store.resume()] == ["bob 1"]
 
 
 async def test_a_stop_may_be_about_some_messages(store: MessageStore) -> None:
     """With `only` nothing else is touched; none named is none stopped, and the cut and the sender still count. (L10)"""
     a, b, c = await accepted(store, "a", "b", "c")
-    assert await store.stop(HERE, c, only=[]) == ()
-    assert await store.stop(HERE, b, only=[c]) == ()
-    assert await store.stop(HERE, c, sender="bob", only=[a]) == ()
-    assert await store.stop(HERE, c, only=[b]) == (b,)
+    assert await stopped(store, c, only=[]) == ()
+    assert await stopped(store, b, only=[c]) == ()
+    assert await stopped(store, c, sender="bob", only=[a]) == ()
+    assert await stopped(store, c, only=[b]) == (b,)
     assert [message.text for message in await store.resume()] == ["a", "c"]
 
 
 async def test_stopping_again_finds_nothing(store: MessageStore) -> None:
     """A repeated stop changes nothing; the answer tells only what it stopped itself."""
     ids = await accepted(store, "a")
-    assert await store.stop(HERE, ids[-1]) == tuple(ids)
-    assert await store.stop(HERE, ids[-1]) == ()
+    assert await stopped(store, ids[-1]) == tuple(ids)
+    assert await stopped(store, ids[-1]) == ()
 
 
 async def test_a_stop_does_not_reach_into_the_future(store: MessageStore) -> None:

@@ -166,7 +166,7 @@ class TroubledStore:
 
     async def stop(
         self, session: SessionKey, upto: int, *, sender: str | None = None, only: Sequence[int] | None = None
-    ) -> tuple[int, ...]:
+    ) -> tuple[Message, ...]:
         return await self._do("stop", lambda: self.inner.stop(session, upto, sender=sender, only=only))
 
     async def put_back(self, turn: str, ids: Sequence[int]) -> None:

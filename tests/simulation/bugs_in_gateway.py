@@ -143,7 +143,7 @@ def runs_duplicates() -> Iterator[Any]:
     real = Inbound._take
 
     def take(inbound: Inbound, messages: Iterable[Message], **how: Any) -> None:
-        inbound._in_hand.clear()
+        inbound._in_hand._ids.clear()
         real(inbound, messages, **how)
 
     yield patch.object(Inbound, "_take", take)

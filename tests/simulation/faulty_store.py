@@ -83,11 +83,11 @@ class FaultyStore:
         self._tell(What.ANSWER, text=verb)
         return settled
 
-    async def stop(self, session: SessionKey, upto: int, **narrowed: Any) -> tuple[int, ...]:
+    async def stop(self, session: SessionKey, upto: int, **narrowed: Any) -> tuple[Message, ...]:
         verb = f"stop {session.chat} #{self._number_of_task()}"
         await self._before(verb, narrowed.get("only") or ())
         stopped = await self._memory.stop(session, upto, **narrowed)
-        newly = tuple(one for one in stopped if one in self._rows)
+        newly = tuple(row.id for row in stopped if row.id in self._rows)
         self._end(newly)
         if newly:
             self._deed(What.STOPPED, session=str(session), ids=newly)

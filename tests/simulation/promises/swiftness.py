@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tests.simulation.history import Event, What
 
 if TYPE_CHECKING:
-    from tests.simulation.ledger import Ledger
+    from tests.simulation.ledger import Ledger, Message
     from tests.simulation.world import World
 
 LONGEST_S = 1.0
@@ -77,15 +77,20 @@ class Swiftness:
 
     def _take_up(self, event: Event) -> None:
         for message in self._ledger.of(event.ids):
-            if message.stop and not message.terminal and message.id not in self._watches:
-                self._watches[message.id] = Watch(event.at, busy=self._in_the_way(message.session))
+            if message.stop and message.id not in self._resumed:
+                self._start(message, event)
 
     def _take_up_again(self, event: Event) -> None:
         """After a restart the clock starts when the stop acts, not while what is set aside is being written."""
         verb, *about = event.text.split()
-        for message in self._ledger.of_session(about[0]) if verb == "stop" else ():
-            if message.id in self._resumed and not message.terminal and message.id not in self._watches:
-                self._watches[message.id] = Watch(event.at, busy=self._in_the_way(message.session))
+        acting = self._ledger.of_session(about[0]) if verb == "stop" else self._ledger.of(event.ids)
+        for message in acting if verb in ("stop", "begin") else ():
+            if message.id in self._resumed:
+                self._start(message, event)
+
+    def _start(self, message: Message, event: Event) -> None:
+        if not message.terminal and message.id not in self._watches:
+            self._watches[message.id] = Watch(event.at, busy=self._in_the_way(message.session))
 
     def _in_the_way(self, session: str) -> set[str]:
         return {verb for verb in self._outbound if verb in SHARED or verb == f"rest of {session}"}

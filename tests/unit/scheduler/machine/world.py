@@ -108,7 +108,7 @@ class World:
         now = trio.current_time()
         self._sync_closing()
         for talk in self.model.talks.values():
-            due = talk.window is not None and talk.window.closes_at <= now
+            due = talk.window is not None and talk.window.closes_at <= now and not talk.steps
             if due and self.scheduler.session_statistics(talk.key).buffered == 0:
                 self.model.close_window(talk)
             self.model.follow(talk, self._has_started, now)
