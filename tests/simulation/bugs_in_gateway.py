@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -172,11 +171,6 @@ def resumes_backwards() -> Iterator[Any]:
 
 
 @planted
-def forgives_every_attempt() -> Iterator[Any]:
-    """What was running runs again together with others, as if nothing had happened."""
-    real = Inbound.resume
-
-    def resume(inbound: Inbound, messages: Iterable[Message]) -> None:
-        real(inbound, [replace(message, attempts=0) for message in messages])
-
-    yield patch.object(Inbound, "resume", resume)
+def resumes_as_if_new() -> Iterator[Any]:
+    """After a restart what was running is treated like a new message: it waits for others and runs with them."""
+    yield patch.object(Inbound, "resume", lambda inbound, messages: inbound._take(messages))

@@ -39,6 +39,8 @@ class Message:
     accepted: int
     state: str = "accepted"
     attempts: int = 0
+    began: bool = False
+    """The store has seen it begin, and not wait again since."""
     ended_at: int | None = None
     """Where it reached its last state in the store."""
     silent: bool = False
@@ -137,6 +139,7 @@ class Ledger:
                 for message in self.of(event.ids):
                     if message.state == "accepted":
                         message.state = "running"
+                        message.began = True
                         message.attempts += 1
             case What.SETTLED | What.STOPPED:
                 for message in self.of(event.ids):
@@ -146,6 +149,7 @@ class Ledger:
             case What.PUT_BACK:
                 for message in self.of(event.ids):
                     message.state = "accepted"
+                    message.began = False
                     message.attempts -= 1
             case What.REPLY:
                 reply = Reply(event.session, event.text, event.ids, event.detail == "urgent", place)
@@ -170,6 +174,7 @@ class Ledger:
             case What.RESUMED:
                 for message in self.of(event.ids):
                     message.state = "accepted"
+                    message.began = False
             case What.QUEUED:
                 for message in self.of(event.ids):
                     message.again = message.queued is not None

@@ -38,6 +38,8 @@ class Stop:
     """What it must reach: all of these are stopped in the end."""
     stopped: list[Message] = field(default_factory=list)
     """What was stopped between its act and its answer."""
+    ran: list[Message] = field(default_factory=list)
+    """Those of them that were on a slot when it acted, or that the store had seen begin."""
     alone: bool = True
     """No other stop was under way in the session, nor did messages arrive at the same time."""
     answer: Reply | None = None
@@ -69,6 +71,8 @@ class Stops:
                 self._helper(event)
             case What.STOPPED | What.SETTLED:
                 self._stopped(event)
+            case What.ERROR if event.text.startswith("stop ") and event.detail == "the answer got lost":
+                self._forgive_counts(event.text.split()[1])
             case What.REPLY:
                 self._answered(event)
             case What.SHOWN:
@@ -140,7 +144,15 @@ class Stops:
             return
         messages = self._ledger.of(event.ids)
         for stop in self._open.values():
-            stop.stopped += [m for m in messages if m.session == stop.message.session]
+            mine = [m for m in messages if m.session == stop.message.session]
+            stop.stopped += mine
+            stop.ran += [m for m in mine if m.run and not m.put_off and (m.began or m in stop.reached)]
+
+    def _forgive_counts(self, chat: str) -> None:
+        """Nobody can count what the store stopped without being able to say so."""
+        for stop in self._open.values():
+            if chat in stop.message.session.split(":"):
+                stop.alone = False
 
     def _answered(self, event: Event) -> None:
         stop = self._open.pop(event.ids[0], None) if event.ids else None
@@ -166,7 +178,7 @@ class Stops:
         """Compare what the answer says with what came of it."""
         said = {what + still: int(count) for count, what, still in _COUNT.findall(text)}
         stopped = [message for message in stop.stopped if not message.command]
-        ran = [message for message in stopped if message.run and not message.put_off]
+        ran = [message for message in stop.ran if not message.command]
         true = {
             "run": len({message.run for message in ran}),
             "helper": stop.helpers if stop.helpers_known else said.get("helper", 0),

@@ -53,14 +53,13 @@ if TYPE_CHECKING:
 MOST_DEADLINES = 2_000
 
 USUAL = settings(
-    max_examples=80,
+    max_examples=150,
     stateful_step_count=35,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-LONG = settings(USUAL, max_examples=3_000, stateful_step_count=60)
-
+LONG = settings(USUAL, max_examples=10_000, stateful_step_count=60)
 
 GROUP = Policy(debounce_s=0, max_concurrent=3)
 STEERED: list[tuple[Step, ...]] = [
@@ -250,7 +249,7 @@ def test_many_long_random_histories_keep_the_promises() -> None:
     run_state_machine_as_test(SchedulerMachine, settings=LONG)
 
 
-@settings(max_examples=60, deadline=None, print_blob=True)
+@settings(max_examples=100, deadline=None, print_blob=True)
 @given(roots=st.lists(nesting.trees(), min_size=1, max_size=4))
 def test_nested_work_on_lanes_of_one_never_hangs(roots: list[nesting.Tree]) -> None:
     """P8: two lanes of one, children three deep in either lane, awaited in turn or at once."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from scheduler import Drop, End, Mode, Reason
 from tests.unit.scheduler.machine.parts import (
     FENCED_AFTER_S,
+    HAIR_S,
     TOLD_AFTER_S,
     Message,
     Place,
@@ -220,12 +221,12 @@ class Model(Stops):
             self.complain(f"{run} was told of as stuck a second time")
         if run.watched_at is None and run.sealed and run.leader.plan.policy.timeout_s is not None:
             run.watched_at = run.started_at + run.leader.plan.policy.timeout_s
-        if run.over or run.watched_at is None or now < run.watched_at + TOLD_AFTER_S:
+        if run.over or run.watched_at is None or now < run.watched_at + TOLD_AFTER_S - HAIR_S:
             self.complain(f"{run} was called stuck, expected to end since {run.watched_at}, now {now}")
         run.stuck_at = now
 
     def fence(self, run: Running, now: float) -> None:
-        if run.over or run.fenced or run.watched_at is None or now < run.watched_at + FENCED_AFTER_S:
+        if run.over or run.fenced or run.watched_at is None or now < run.watched_at + FENCED_AFTER_S - HAIR_S:
             self.complain(f"{run} was fenced, expected to end since {run.watched_at}, now {now}")
         run.fenced = True
         run.reason = run.reason or Reason.TIMEOUT

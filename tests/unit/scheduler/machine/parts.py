@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TOLD_AFTER_S = 10.0
 FENCED_AFTER_S = 60.0
+HAIR_S = 1e-6  # sums of seconds are not exact
 
 
 class Place(Enum):
@@ -150,8 +151,8 @@ class Running:
         if self.over or self.fenced or self.reason is None or self.watched_at is None:
             return False
         if self.stuck_at is None:
-            return self.watched_at + TOLD_AFTER_S < now
-        return self.stuck_at + FENCED_AFTER_S - TOLD_AFTER_S < now
+            return self.watched_at + TOLD_AFTER_S < now - HAIR_S
+        return self.stuck_at + FENCED_AFTER_S - TOLD_AFTER_S < now - HAIR_S
 
     @property
     def cancellable(self) -> bool:

@@ -28,7 +28,16 @@ from scheduler import (
 from tests.unit.scheduler.machine import plans
 from tests.unit.scheduler.machine.acting import Actor
 from tests.unit.scheduler.machine.model import Model
-from tests.unit.scheduler.machine.parts import FENCED_AFTER_S, TOLD_AFTER_S, Counts, Message, Place, Running, Turn
+from tests.unit.scheduler.machine.parts import (
+    FENCED_AFTER_S,
+    HAIR_S,
+    TOLD_AFTER_S,
+    Counts,
+    Message,
+    Place,
+    Running,
+    Turn,
+)
 
 if TYPE_CHECKING:
     from tests.unit.scheduler.machine.plans import Plan, Stop
@@ -247,7 +256,7 @@ class World:
         """Known before, except for a timeout: that comes by the clock."""
         timeout_s = run.leader.plan.policy.timeout_s
         if run.reason is None and event.detail is Reason.TIMEOUT and timeout_s is not None:
-            if run.sealed or event.at < run.started_at + timeout_s:
+            if run.sealed or event.at < run.started_at + timeout_s - HAIR_S:
                 self.complain(f"{run} was stopped for its time limit before that was up, or while sealed")
             self.model.time_out(run, event.at)
         if run.reason is not event.detail:
