@@ -96,13 +96,18 @@ def throughput(size: Size, limit: int, handler: str) -> dict[str, Any]:
     uvloop = standins.uvloop_factory()
     if uvloop is not None:
         contenders["uvloop"] = partial(standins.on_asyncio, load, on_asyncio, uvloop)
-    seconds = {name: median(samples) for name, samples in take_turns(contenders, size.rounds).items()}
+    seconds = take_turns(contenders, size.rounds)
     return {
         "limit": limit,
         "handler": handler,
-        **{name: round(size.messages / taken) for name, taken in seconds.items()},
-        **{f"vs_{name}": round(taken / seconds["ours"], 2) for name, taken in seconds.items() if name != "ours"},
+        **{name: round(size.messages / median(taken)) for name, taken in seconds.items()},
+        **{f"vs_{name}": round(times_faster(seconds["ours"], seconds[name]), 2) for name in seconds if name != "ours"},
     }
+
+
+def times_faster(ours: list[float], theirs: list[float]) -> float:
+    """Round against round, then the median: on a busy machine steadier than the ratio of two medians."""
+    return median([their / our for our, their in zip(ours, theirs, strict=True)])
 
 
 def tables(result: Result) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from gateway.commands import counted, excerpt, joined
-from gateway.persist import persist
+from gateway.persist import GivenUp, persist
 from gateway.quiet import Quiet
 from scheduler import End, Outcome, Reason
 from store.records import MessageState, Note, turn_id
@@ -53,7 +53,7 @@ class Endings:
         channel = self._outbound.channel(message.session.channel)
         if channel is not None:
             channel.clear(message.session)
-        if outcome is None or outcome.end in (End.DONE, End.CLOSED):
+        if outcome is None or outcome.end in (End.DONE, End.CLOSED) or isinstance(outcome.error, GivenUp):
             written(message.id)  # done by the turn itself; what never started stays accepted for the next start
             return
         self._quiet.begin()

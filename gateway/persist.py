@@ -25,6 +25,10 @@ LONGEST_DELAY_S = 5.0
 Answer = TypeVar("Answer")
 
 
+class GivenUp(Exception):
+    """The process ends. What the store has not taken stays as it is there, for the next start."""
+
+
 async def persist(verb: Callable[[], Awaitable[Answer]]) -> Answer:
     """Have the store do it, however often it takes."""
     return await insist(verb, StoreError)

@@ -12,22 +12,26 @@ written in one place, so there is exactly one mapping from ends to words.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
-from gateway.persist import persist
+from gateway.persist import GivenUp, persist
 from gateway.protocols import Turn
 from scheduler import Policy, Request
 from store.records import MessageState, Note, turn_id
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from gateway.endings import Endings
     from gateway.outbound import Outbound
     from gateway.protocols import Agent
     from scheduler import Run
     from store.protocols import MessageStore
     from store.records import Message
+
+Written = TypeVar("Written")
 
 HELPER_LANE = "subagent"
 HELPER_POLICY = Policy(debounce_s=0, cap=1000)
@@ -43,7 +47,7 @@ class Turns:
         self._agent = agent
         self._outbound = outbound
         self.can_steer = agent.can_steer
-        self._settling: set[trio.CancelScope] = set()
+        self._writing: set[trio.CancelScope] = set()
 
     async def __call__(self, run: Run) -> None:
         turn = turn_id(self._process, run.id)
@@ -52,23 +56,31 @@ class Turns:
         messages = await persist(partial(self._store.begin, turn, wanted))
         if not messages:
             return
-        context = RunContext(run, turn, messages, self._store, self._agent, self._outbound)
+        context = RunContext(run, turn, messages, self, self._agent, self._outbound)
         session = messages[0].session
         text = await self._agent.run(Turn(session, tuple(message.text for message in messages)), context)
         if not run.seal():
             return
-        with trio.CancelScope(shield=True) as scope:  # its end is the fence, or `give_up`
-            self._settling.add(scope)
-            try:
-                settle = partial(self._store.settle, turn, context.ids, MessageState.DONE, [Note(session, text)])
-                await persist(settle)
-            finally:
-                self._settling.discard(scope)
+        await self.write(partial(self._store.settle, turn, context.ids, MessageState.DONE, [Note(session, text)]))
         self._outbound.poke()
+
+    async def begin(self, turn: str, wanted: list[int]) -> tuple[Message, ...]:
+        """Take more messages into a turn: once asked they belong to it, whatever is cancelled meanwhile."""
+        return await self.write(partial(self._store.begin, turn, wanted))
+
+    async def write(self, verb: Callable[[], Awaitable[Written]]) -> Written:
+        """A write that a cancellation does not cut short. It ends with the fence, or when the process gives up."""
+        with trio.CancelScope(shield=True) as scope:
+            self._writing.add(scope)
+            try:
+                return await persist(verb)
+            finally:
+                self._writing.discard(scope)
+        raise GivenUp("the process ends before the store has taken this")
 
     def give_up(self) -> None:
         """The process ends: what the store does not take now is taken up again by the next one."""
-        for scope in self._settling:
+        for scope in self._writing:
             scope.cancel()
 
 
@@ -80,13 +92,13 @@ class RunContext:
         run: Run,
         turn: str,
         messages: tuple[Message, ...],
-        store: MessageStore,
+        turns: Turns,
         agent: Agent,
         outbound: Outbound,
     ) -> None:
         self._run = run
         self._turn = turn
-        self._store = store
+        self._turns = turns
         self._agent = agent
         self._session = messages[0].session
         self._channel = outbound.channel(self._session.channel)
@@ -104,7 +116,7 @@ class RunContext:
         wanted = [request.payload.id for request in self._run.take_steering()]
         if not wanted:
             return ()
-        taken = await persist(partial(self._store.begin, self._turn, wanted))
+        taken = await self._turns.begin(self._turn, wanted)
         self.ids += [message.id for message in taken]
         return tuple(message.text for message in taken)
 

@@ -38,6 +38,8 @@ class Stop:
     """What it must reach: all of these are stopped in the end."""
     stopped: list[Message] = field(default_factory=list)
     """What was stopped between its act and its answer."""
+    alive: frozenset[int] = frozenset()
+    """The runs that were on a slot when it acted."""
     ran: list[Message] = field(default_factory=list)
     """Those of them that were on a slot when it acted, or that the store had seen begin."""
     alone: bool = True
@@ -101,6 +103,7 @@ class Stops:
         here = self._ledger.of_session(message.session)
         earlier = [other for other in before if not other.command and message.may_stop(other)]
         stop = Stop(message, place, [other for other in here if other.waits])
+        stop.alive = frozenset(run.id for run in self._ledger.runs.values() if run.ids and not run.over)
         stop.reached = [*earlier, *self._must_reach(message, stop.waiting)]
         for other in self._open.values():
             if other.message.session == message.session:
@@ -146,7 +149,7 @@ class Stops:
         for stop in self._open.values():
             mine = [m for m in messages if m.session == stop.message.session]
             stop.stopped += mine
-            stop.ran += [m for m in mine if m.run and not m.put_off and (m.began or m in stop.reached)]
+            stop.ran += [m for m in mine if m.began or (m.run in stop.alive and not m.put_off)]
 
     def _forgive_counts(self, chat: str) -> None:
         """Nobody can count what the store stopped without being able to say so."""

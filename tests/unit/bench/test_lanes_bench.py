@@ -113,6 +113,11 @@ def test_contenders_take_turns() -> None:
     assert found == {"a": [1.0, 1.0], "b": [2.0, 2.0]}
 
 
+def test_ratios_compare_round_with_round() -> None:
+    """A machine that was slow for one round was slow for all contenders in it."""
+    assert lanes.times_faster([1.0, 10.0, 1.0], [2.0, 20.0, 2.0]) == 2.0
+
+
 def test_shares_are_samples() -> None:
     samples = [5.0, 1.0, 4.0, 2.0, 3.0]
     assert [share(samples, part) for part in (0.0, 0.5, 0.99)] == [1.0, 3.0, 5.0]
