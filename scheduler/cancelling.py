@@ -122,7 +122,7 @@ class Sweep:
 
     def done(self, end: End = End.CANCELLED) -> None:
         """Give those that were taken their end, then let the sessions stand where they now belong."""
-        working.end(self.scheduler, self.taken, Outcome(end, reason=self.reason), self.scheduler.now())
+        working.end(self.scheduler, self.taken, Outcome(end, reason=self.reason), self.scheduler.clock.current_time())
         for session in self.touched:
             slots.offer(self.scheduler, session)
             working.forget_if_idle(self.scheduler, session)
@@ -214,7 +214,7 @@ def ask_to_end(scheduler: Scheduler, run: Run, reason: Reason) -> None:
     if run._scope is not None:
         run._scope.cancel()
     lending.leave_line(scheduler, run)
-    scheduler.news.of_run(Kind.CANCELLING, scheduler.now(), run, reason)
+    scheduler.news.of_run(Kind.CANCELLING, scheduler.clock.current_time(), run, reason)
 
 
 def watch(scheduler: Scheduler, run: Run) -> None:
@@ -223,7 +223,7 @@ def watch(scheduler: Scheduler, run: Run) -> None:
         return
     run._watched = True
     scheduler.timers.call_off(run._timer)
-    told_at = scheduler.now() + scheduler.told_after_s
+    told_at = scheduler.clock.current_time() + scheduler.told_after_s
     run._timer = scheduler.timers.at(told_at, partial(tell_stuck, scheduler, run))
 
 
@@ -243,14 +243,14 @@ def tell_stuck(scheduler: Scheduler, run: Run) -> None:
     run.stuck = True
     run._lane.stuck += 1
     rest_s = scheduler.fenced_after_s - scheduler.told_after_s
-    run._timer = scheduler.timers.at(scheduler.now() + rest_s, partial(fence, scheduler, run))
-    scheduler.news.of_run(Kind.STUCK, scheduler.now(), run, run.reason)
+    run._timer = scheduler.timers.at(scheduler.clock.current_time() + rest_s, partial(fence, scheduler, run))
+    scheduler.news.of_run(Kind.STUCK, scheduler.clock.current_time(), run, run.reason)
     scheduler.news.publish()
 
 
 def fence(scheduler: Scheduler, run: Run) -> None:
     """Stop waiting for it: the session goes on without it. Its lane slot stays taken for as long as it lives."""
-    now = scheduler.now()
+    now = scheduler.clock.current_time()
     run._timer = None
     run.fenced = True
     run.reason = run.reason or Reason.TIMEOUT
@@ -265,26 +265,40 @@ def fence(scheduler: Scheduler, run: Run) -> None:
 
 
 def take_out(scheduler: Scheduler, session: Session, ticket: Ticket) -> list[Ticket]:
-    """Take one waiting message out of wherever its session keeps it."""
-    if session.window is not None and ticket in session.window.tickets:
-        session.window.tickets.remove(ticket)
-        if not session.window.tickets:
-            scheduler.timers.call_off(session.window.timer)
+    """Take one waiting message, and only that one, out of wherever its session keeps it."""
+    window = session.window
+    if window is not None and ticket in window.tickets:
+        window.tickets.remove(ticket)
+        if not window.tickets:
+            scheduler.timers.call_off(window.timer)
             session.window = None
         return [ticket]
     for run in session.running:
-        if ticket in run._inbox:
-            run._inbox = [other for other in run._inbox if other is not ticket]
+        if any(ticket in flattened([leader]) for leader in run._inbox):
+            run._inbox = [left for leader in run._inbox if (left := turn_without(leader, ticket)) is not None]
             return [ticket]
-    if ticket in session.queue:
-        session.queue.remove(ticket)
-        ticket._lane.waiting -= 1
-        return [ticket]
-    for leader in session.queue:
-        if leader._joined and ticket in leader._joined:
-            leader._joined.remove(ticket)
+    for place, leader in enumerate(session.queue):
+        if ticket in flattened([leader]):
+            left = turn_without(leader, ticket)
+            if left is None:
+                del session.queue[place]
+                ticket._lane.waiting -= 1
+            else:
+                session.queue[place] = left
             return [ticket]
     return []
+
+
+def turn_without(leader: Ticket, ticket: Ticket) -> Ticket | None:
+    """The leader of what is left of a waiting turn once ``ticket`` is out of it."""
+    left = [other for other in flattened([leader]) if other is not ticket]
+    if not left:
+        return None
+    first = left[0]
+    first._queued_at, first._after, first._run = leader._queued_at, leader._after, leader._run
+    leader._joined = None
+    first._joined = left[1:] or None
+    return first
 
 
 def owned(sender: str | None, ticket: Ticket) -> bool:

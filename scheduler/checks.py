@@ -24,10 +24,12 @@ def check_limit(name: str, value: int) -> None:
         raise errors.InvalidRequest(f"{name} is {value!r}: expected a whole number of at least 1", value=value)
 
 
-def check_span(name: str, value: float, *, above: float | None = None, endless: bool = False) -> None:
-    """A span of seconds: not negative, more than ``above`` if given, and finite unless ``endless`` is fine."""
+def check_span(
+    name: str, value: float, *, above: float | None = None, endless: bool = False, what: str = "seconds"
+) -> None:
+    """A number of seconds or ``what``: not negative, more than ``above``, and finite unless it may be ``endless``."""
     number = isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
     if number and value >= 0 and (above is None or value > above) and (endless or not math.isinf(value)):
         return
     bound = "at least 0" if above is None else f"more than {above:g}"
-    raise errors.InvalidRequest(f"{name} is {value!r}: expected seconds, {bound}", value=value)
+    raise errors.InvalidRequest(f"{name} is {value!r}: expected {what}, {bound}", value=value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from scheduler import cancelling
+from scheduler import cancelling, lending
 from scheduler.checks import check_span
 from scheduler.observe import Closed
 from scheduler.request import End, Reason
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 async def close(scheduler: Scheduler, grace_s: float) -> Closed:
     """Bounded by ``grace_s`` and then by the fence: a run that will not end is abandoned, not waited for."""
     check_span("grace_s", grace_s, endless=True)
+    lending.refuse_drain(scheduler)
     scheduler.closing = True
     unstarted = end_waiting(scheduler, children_too=False)
+    scheduler.news.publish()
     with trio.move_on_after(grace_s):
         await scheduler.drain()
     scheduler.closed = True
     unstarted += end_waiting(scheduler, children_too=True)
     cancelled = cancel_runs(scheduler)
+    scheduler.news.publish()
     await scheduler.drain()
     abandoned = sum(lane.stuck for lane in scheduler.lanes)
     scheduler.timers.stop()
@@ -40,6 +43,7 @@ def shut(scheduler: Scheduler) -> None:
     scheduler.closing = scheduler.closed = True
     end_waiting(scheduler, children_too=True)
     cancel_runs(scheduler)
+    scheduler.news.publish()
     scheduler.timers.stop()
 
 
@@ -52,15 +56,15 @@ def cancel_runs(scheduler: Scheduler) -> int:
             elif run.reason is None:
                 cancelling.ask_to_end(scheduler, run, Reason.CLOSING)
                 cancelled += 1
-    scheduler.news.publish()
     return cancelled
 
 
 def end_waiting(scheduler: Scheduler, *, children_too: bool) -> int:
     """End all that has not started; without ``children_too`` all but what living runs may wait for."""
     sweep = cancelling.Sweep(scheduler, Reason.CLOSING)
-    for session in list(scheduler.sessions.values()):
+    # In the order of the rings: each then leaves its line from the front, where it need not be searched for.
+    in_line = (session for lane in scheduler.lanes for session in lane.sessions_in_line())
+    for session in list(dict.fromkeys((*in_line, *scheduler.sessions.values()))):
         sweep.take_waiting(session, lambda ticket: children_too or ticket._parent is None)
     sweep.done(End.CLOSED)
-    scheduler.news.publish()
     return len(sweep.taken)

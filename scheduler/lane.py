@@ -124,9 +124,9 @@ class LaneManager:
 
     def get_or_create(self, name: str, concurrency: int) -> Lane:
         """The lane of that name, made with this limit if there is none yet; an existing one keeps its limit."""
+        check_limit(f"limit of lane {name!r}", concurrency)
         lane = self.by_name.get(name)
         if lane is None:
-            check_limit(f"limit of lane {name!r}", concurrency)
             lane = self.by_name[name] = Lane(name, concurrency)
         return lane
 

@@ -69,7 +69,7 @@ def start_waiting(scheduler: Scheduler, run: Run, ticket: Ticket) -> None:
         run._parked = True
         lane.active -= 1
         lane.parked += 1
-        scheduler.news.of_run(Kind.LENT, scheduler.now(), run)
+        scheduler.news.of_run(Kind.LENT, scheduler.clock.current_time(), run)
     elif run._gate is not None:  # it stood in line, and is waiting for a child again instead
         leave_line(scheduler, run)
     run._waits = [*run._waits, ticket]
@@ -90,12 +90,12 @@ def stop_waiting(scheduler: Scheduler, run: Run, ticket: Ticket) -> None:
     if run.reason is not None:  # it is only here to clean up
         unpark(run)
     elif lane.active < lane.limit and not lane.returning:
-        take_slot(scheduler, run, scheduler.now())
+        take_slot(scheduler, run, scheduler.clock.current_time())
     else:
         run._gate = lane.returning[run] = trio.Event()
         if run._timer is not None and not run._watched:  # waiting for a slot is not running: its time stands still
             scheduler.timers.call_off(run._timer)
-            run._time_left_s = run._timer.when - scheduler.now()
+            run._time_left_s = run._timer.when - scheduler.clock.current_time()
             run._timer = None
 
 
@@ -129,7 +129,7 @@ def leave_line(scheduler: Scheduler, run: Run) -> None:
     gate.set()
     left_s, run._time_left_s = run._time_left_s, None
     if left_s is not None and not run._watched:
-        due = scheduler.now() + left_s
+        due = scheduler.clock.current_time() + left_s
         run._timer = scheduler.timers.at(due, partial(cancelling.time_out, scheduler, run))
 
 

@@ -81,7 +81,8 @@ class SchedulerStatistics:
     lanes: tuple[LaneStatistics, ...]
     sessions: int
     running: int
-    waiting: int
+    waiting: int  # turns in queues
+    buffered: int  # messages in debounce windows
     callback_errors: int
 
 

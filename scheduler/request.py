@@ -115,6 +115,17 @@ class Request:
     on_end: Callable[[Ticket], None] | None = None
 
 
+def check_request(request: Request) -> None:
+    """Refuse what could not be carried out. Asked whenever a session brings a policy or figure that is new to it."""
+    for name in ("session", "lane", "tenant", "sender", "thread"):
+        value = getattr(request, name)
+        if not isinstance(value, str):
+            raise errors.InvalidRequest(f"{name} is {value!r}: expected text", value=value)
+    if not isinstance(request.policy, Policy):
+        raise errors.InvalidRequest(f"policy is {request.policy!r}: expected a Policy", value=request.policy)
+    check_span("context_used", request.context_used, what="a share of the window")
+
+
 class Outcome(NamedTuple):
     """How a message ended, with the run's value or what went wrong."""
 

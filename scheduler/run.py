@@ -123,13 +123,18 @@ class Run(Keeper):
 
 
 def start_in_context(run: Run) -> Any:
-    """The handler's first step; called inside the message's own context."""
+    """The handler's first step, inside the message's own context.
+
+    Often that is all: returns the handler's value. Otherwise returns its first trap and leaves `_coroutine` to go on.
+    """
     current_run.set(run)
-    try:
-        coroutine: Any = run.request.handler(run)
-    except StopIteration as odd:  # would be taken for the end of the coroutine
-        raise RuntimeError("the handler raised StopIteration") from odd
+    handler = run.request.handler
+    coroutine: Any = handler(run)
     if type(coroutine) is not CoroutineType:
         coroutine = as_coroutine(coroutine)
+    try:
+        trap = coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
     run._coroutine = coroutine
-    return coroutine.send(None)
+    return trap

@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from scheduler import cancelling, closing, lending, slots, statistics, working
+from scheduler.checks import check_span
+from scheduler.errors import InvalidRequest
 from scheduler.lane import DEFAULT_LIMITS, Lane, LaneManager
 from scheduler.news import News
 from scheduler.observe import Event, Kind
-from scheduler.request import Drop, End, Mode, Outcome, Reason, Request, Ticket
+from scheduler.request import Drop, End, Mode, Outcome, Reason, Request, Ticket, check_request
 from scheduler.session import Session, Window, flattened
 from scheduler.timers import Timers
 
@@ -48,6 +50,10 @@ async def open_scheduler(
     fenced_after_s: float = FENCED_AFTER_S,
 ) -> AsyncIterator[Scheduler]:
     """A scheduler that lives as long as the block. Call `close` first for a gentle end; leaving the block is not."""
+    check_span("told_after_s", told_after_s)
+    check_span("fenced_after_s", fenced_after_s)
+    if fenced_after_s < told_after_s:
+        raise InvalidRequest(f"fenced_after_s is {fenced_after_s!r}: expected at least told_after_s, {told_after_s!r}")
     async with trio.open_nursery() as nursery:
         scheduler = Scheduler(nursery, limits, told_after_s=told_after_s, fenced_after_s=fenced_after_s)
         nursery.start_soon(scheduler.timers.run)
@@ -68,7 +74,7 @@ class Scheduler:
         self._lane_by_name = self.lanes.by_name
         self.told_after_s = told_after_s
         self.fenced_after_s = fenced_after_s
-        self.now = trio.lowlevel.current_clock().current_time
+        self.clock = trio.lowlevel.current_clock()
         self.context = copy_context()  # of nobody's message: workers start in it
         self.timers = Timers()
         self.news = News()
@@ -104,10 +110,10 @@ class Scheduler:
         return self.news.observe(observer)
 
     def statistics(self) -> SchedulerStatistics:
-        return statistics.of_scheduler(self, self.now())
+        return statistics.of_scheduler(self, self.clock.current_time())
 
     def session_statistics(self, session: str) -> SessionStatistics:
-        return statistics.of_session(self.sessions.get(session), session, self.now())
+        return statistics.of_session(self.sessions.get(session), session, self.clock.current_time())
 
     async def drain(self) -> None:
         """Wait until nothing waits or runs. New work is still taken in. A run cannot: it would wait for itself."""
@@ -128,7 +134,12 @@ class Scheduler:
 
         With a ``parent`` it is that run's child (`Run.schedule`).
         """
-        now = self.now()
+        policy = request.policy
+        session = self.sessions.get(request.session)
+        heeded = session is not None and policy is session.policy and request.context_used == session.context_used
+        if not heeded:
+            check_request(request)  # before anything changes
+        now = self.clock.current_time()
         lane = self._lane_by_name.get(request.lane) or self.lanes[request.lane]
         ticket = Ticket(self, next(self.ticket_ids), request, lane, parent, now)
         if (self.closing or parent is not None) and (refusal := self._refusal(parent)) is not None:
@@ -136,11 +147,8 @@ class Scheduler:
             self.news.publish()
             return ticket
         self.news.of_ticket(QUEUED, now, ticket)
-        policy = request.policy
         if parent is not None:
             parent.adopt((ticket,))
-        session = self.sessions.get(request.session)
-        heeded = session is not None and policy is session.policy and request.context_used == session.context_used
         changed = not heeded and session is not None and session.heed(request)
         if policy.mode is INTERRUPT:
             ticket._after = cancelling.interrupt(self, request)
@@ -192,7 +200,7 @@ class Scheduler:
         window.timer = self.timers.at(window.closes_at, partial(self._window_due, session, window))
 
     def _window_due(self, session: Session, window: Window) -> None:
-        if window.closes_at > self.now():  # a later message has moved it
+        if window.closes_at > self.clock.current_time():  # a later message has moved it
             self._arm(session, window)
         else:
             self._close_window(session, window)
@@ -205,7 +213,7 @@ class Scheduler:
         if others:
             leader._joined = others
             leader._after = tuple({run for ticket in window.tickets for run in ticket._after})
-        self._admit(session, leader, self.now())
+        self._admit(session, leader, self.clock.current_time())
 
     def _admit(self, session: Session, ticket: Ticket, now: float) -> None:
         """Into the queue, or to the run it steers, or out again if the queue is full."""
@@ -223,16 +231,18 @@ class Scheduler:
                 return
             queue.append(ticket)
             ticket._lane.waiting += 1
-            self._drop_oldest(session, len(queue) - policy.cap, now)
+            self._drop_oldest(session, policy.cap, now)
             return
         queue.append(ticket)
         ticket._lane.waiting += 1
         if len(queue) == 1 or session.ring is None:  # else it is offered already, and its head is the same
             slots.offer(self, session)
 
-    def _drop_oldest(self, session: Session, surplus: int, now: float) -> None:
-        gone = [session.queue.popleft() for _ in range(surplus)]
+    def _drop_oldest(self, session: Session, cap: int, now: float) -> None:
+        droppable = session.droppable()
+        gone = droppable[: len(droppable) - cap]
         for ticket in gone:
+            session.queue.remove(ticket)
             ticket._lane.waiting -= 1
         working.end(self, flattened(gone), Outcome(End.DROPPED), now)
         slots.offer(self, session)
@@ -257,6 +267,6 @@ class Scheduler:
         await lending.wait_for(self, ticket)
 
     def _on_resize(self, lane: Lane) -> None:
-        self.news.of_lane(Kind.RESIZED, self.now(), lane, lane.limit)
+        self.news.of_lane(Kind.RESIZED, self.clock.current_time(), lane, lane.limit)
         slots.fill(self, lane)
         self.news.publish()

@@ -91,10 +91,17 @@ class Session(Keeper):
         return not after or all(run.ended or run.fenced for run in after)
 
     def full(self, request: Request) -> bool:
-        """Whether the cap counts for this message: not after a restart, and not for one that has just made room."""
+        """Whether there is no room for this message.
+
+        The cap does not count for what is taken up again after a restart, neither as newcomer nor as one who waits,
+        and not for an interrupt, which has just made room.
+        """
         if request.resumed or request.policy.mode is Mode.INTERRUPT:
             return False
-        return len(self.queue) >= request.policy.cap
+        return len(self.droppable()) >= request.policy.cap
+
+    def droppable(self) -> list[Ticket]:
+        return [ticket for ticket in self.queue if not ticket.request.resumed]
 
     def steered_by(self, ticket: Ticket) -> Run | None:
         """The run that ``ticket`` can steer: the sender's own newest one, with nobody waiting in between."""

@@ -44,7 +44,7 @@ def fill(scheduler: Scheduler, lane: Lane) -> None:
         return
     while scheduler.to_fill:
         lane = scheduler.to_fill[0]
-        while (run := next_run(scheduler, lane, scheduler.now())) is not None:
+        while (run := next_run(scheduler, lane, scheduler.clock.current_time())) is not None:
             # A worker serves many messages, so it must not start in the context of the one that happens to need it.
             scheduler.context.run(partial(scheduler.nursery.start_soon, working.work, scheduler, run, name=lane.name))
         scheduler.to_fill.popleft()

@@ -14,18 +14,22 @@ if TYPE_CHECKING:
 
 
 def of_scheduler(scheduler: Scheduler, now: float) -> SchedulerStatistics:
-    lanes = tuple(of_lane(lane, now) for lane in scheduler.lanes)
+    oldest: dict[Lane, float] = {}
+    for session in scheduler.sessions.values():
+        for ticket in session.queue:
+            oldest[ticket._lane] = min(ticket._queued_at, oldest.get(ticket._lane, now))
+    lanes = tuple(of_lane(lane, now, oldest.get(lane, now)) for lane in scheduler.lanes)
     return SchedulerStatistics(
         lanes=lanes,
         sessions=len(scheduler.sessions),
         running=sum(lane.active + lane.parked for lane in lanes),
         waiting=sum(lane.waiting for lane in lanes),
+        buffered=sum(len(session.window.tickets) for session in scheduler.sessions.values() if session.window),
         callback_errors=scheduler.news.errors,
     )
 
 
-def of_lane(lane: Lane, now: float) -> LaneStatistics:
-    heads = (session.queue[0]._queued_at for session in lane.sessions_in_line())
+def of_lane(lane: Lane, now: float, oldest: float) -> LaneStatistics:
     return LaneStatistics(
         name=lane.name,
         limit=lane.limit,
@@ -36,7 +40,7 @@ def of_lane(lane: Lane, now: float) -> LaneStatistics:
         started=lane.started,
         ends={str(end): count for end, count in lane.ends.items()},
         wait=wait_times(lane.waits),
-        oldest_wait_s=now - min(heads, default=now),
+        oldest_wait_s=now - oldest,
     )
 
 

@@ -34,7 +34,7 @@ async def work(scheduler: Scheduler, first: Run) -> None:
     run: Run | None = first
     since_checkpoint = 0
     while run is not None:
-        error: Exception | None = None
+        error: BaseException | None = None
         try:
             with trio.CancelScope() as scope:
                 used_up = False
@@ -49,27 +49,30 @@ async def work(scheduler: Scheduler, first: Run) -> None:
                         if run.request.policy.timeout_s is not None:
                             limit_time(scheduler, run, run.request.policy.timeout_s)
                         context = run._tickets[0]._context
-                        try:
-                            trap = context.run(start_in_context, run)
-                        except StopIteration as stop:
-                            value = stop.value
-                        else:
-                            value = await drive(context, run._coroutine, trap)
+                        value = context.run(start_in_context, run)
+                        if run._coroutine is not None:  # that was only its first trap
+                            value = await drive(context, run._coroutine, value)
                     used_up = run.reason is not None  # asking the scope itself would ask the clock too
                     run = finish(scheduler, run, value, None)
                 continue
-        except Exception as caught:  # noqa: BLE001 - whatever a handler raises is its own message's end
-            error = caught
-        except BaseException:
-            # The nursery itself is ending (or the program is): nothing may start any more.
-            scheduler.closing = scheduler.closed = True
-            if run is not None:
-                run.reason = run.reason or Reason.CLOSING
-                finish(scheduler, run, None, None)
-            raise
+        except BaseException as caught:
+            if ends_everything(caught):  # nothing may start any more
+                scheduler.closing = scheduler.closed = True
+                if run is not None:
+                    run.reason = run.reason or Reason.CLOSING
+                    finish(scheduler, run, None, None)
+                raise
+            error = caught  # whatever else a handler raises is its own message's end
         # Reached when the handler raised, or when its cancellation came through.
         if run is not None:
             run = finish(scheduler, run, None, error)
+
+
+def ends_everything(caught: BaseException) -> bool:
+    """Whether the nursery itself is ending, or the program."""
+    if isinstance(caught, BaseExceptionGroup):
+        return any(ends_everything(one) for one in caught.exceptions)
+    return isinstance(caught, trio.Cancelled | KeyboardInterrupt | SystemExit | GeneratorExit)
 
 
 def limit_time(scheduler: Scheduler, run: Run, timeout_s: float) -> None:
@@ -77,9 +80,9 @@ def limit_time(scheduler: Scheduler, run: Run, timeout_s: float) -> None:
     run._timer = scheduler.timers.at(run.started_at + timeout_s, partial(cancelling.time_out, scheduler, run))
 
 
-def finish(scheduler: Scheduler, run: Run, value: Any, error: Exception | None) -> Run | None:
+def finish(scheduler: Scheduler, run: Run, value: Any, error: BaseException | None) -> Run | None:
     """The run is over: free its slots, note its end, hand over. Returns what this worker runs next."""
-    now = scheduler.now()
+    now = scheduler.clock.current_time()
     lane = run._lane
     run.ended = True
     if run._timer is not None:
@@ -130,7 +133,7 @@ def leave_behind(run: Run, session: Session) -> None:
         run.children = NOBODY
 
 
-def outcome_of(run: Run, error: Exception | None) -> Outcome:
+def outcome_of(run: Run, error: BaseException | None) -> Outcome:
     """How a run ended that did not come to a good end."""
     if run.reason is None:
         return Outcome(End.FAILED, None, error, None, run.id)
@@ -163,6 +166,7 @@ def forget_if_idle(scheduler: Scheduler, session: Session) -> None:
     if scheduler.sessions.get(session.key) is session:
         del scheduler.sessions[session.key]
         if not scheduler.sessions:
+            scheduler.sessions.clear()  # a dict keeps the size of its largest crowd until it is cleared
             scheduler.timers.rest()
             if scheduler.idle is not None:
                 scheduler.idle.set()

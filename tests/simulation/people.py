@@ -77,6 +77,7 @@ class Writers:
             self.again: 2,
             self.twice: 2,
             self.impatiently: 1,
+            self.with_second_thoughts: 2,
             self.stop: self._world.plan.stopping,
             self.stop_all: self._world.plan.stopping,
             self.other_command: 2,
@@ -118,6 +119,13 @@ class Writers:
         """The channel gives up waiting for the acknowledgement, and delivers again."""
         await deliver(self._world, (self._text(),), self._random.uniform(0, 0.5))
 
+    async def with_second_thoughts(self) -> None:
+        """Wants it stopped at once, perhaps before the text itself is acknowledged."""
+        who = self._who()
+        await self._deliver((self._text(who),))
+        await trio.sleep(self._random.uniform(0, 0.2))
+        await self._deliver((self._command((*script.STOPS, *script.STOPALLS), who),))
+
     async def stop(self) -> None:
         await self._deliver((self._command(script.STOPS),))
 
@@ -140,8 +148,8 @@ class Writers:
     def _text(self, who: Person | None = None) -> Incoming:
         return self._incoming(who or self._who(), script.a_text(self._random, next(self._numbers)))
 
-    def _command(self, texts: tuple[str, ...]) -> Incoming:
-        return self._incoming(self._who(), self._random.choice(texts))
+    def _command(self, texts: tuple[str, ...], who: Person | None = None) -> Incoming:
+        return self._incoming(who or self._who(), self._random.choice(texts))
 
     def _incoming(self, who: Person, text: str) -> Incoming:
         key = DeliveryKey("sim", "", f"{self._chat.name}:{next(self._external)}")

@@ -103,7 +103,7 @@ class Stops:
         here = self._ledger.of_session(message.session)
         earlier = [other for other in before if not other.command and message.may_stop(other)]
         stop = Stop(message, place, [other for other in here if other.waits])
-        stop.alive = frozenset(run.id for run in self._ledger.runs.values() if run.ids and not run.over)
+        stop.alive = frozenset(run.id for run in self._ledger.runs.values() if run.ids and run.alive)
         stop.reached = [*earlier, *self._must_reach(message, stop.waiting)]
         for other in self._open.values():
             if other.message.session == message.session:

@@ -27,7 +27,7 @@ counts = st.integers(min_value=0, max_value=3)
 stops = st.builds(Stopped, counts, counts, counts, counts, counts, counts, counts, counts)
 
 FREE = LaneStatistics("main", 2, 0, 0, 0, 0, 0, {}, WaitTimes(0, 0, 0, 0), 0)
-QUIET = SchedulerStatistics((FREE,), 0, 0, 0, 0)
+QUIET = SchedulerStatistics((FREE,), 0, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -56,10 +56,11 @@ USUAL = settings(
     max_examples=150,
     stateful_step_count=35,
     deadline=None,
+    derandomize=True,  # the same histories every time; `make soak` looks for new ones
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-LONG = settings(USUAL, max_examples=10_000, stateful_step_count=60)
+LONG = settings(USUAL, max_examples=10_000, stateful_step_count=60, derandomize=False)
 
 GROUP = Policy(debounce_s=0, max_concurrent=3)
 STEERED: list[tuple[Step, ...]] = [

@@ -6,8 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from scheduler import Policy, Request, open_scheduler
+
+if TYPE_CHECKING:
+    from scheduler import Run
 
 ROOT = Path(__file__).parents[3]
 SESSIONS = 100_000
@@ -43,3 +49,16 @@ def test_sessions_used_once_do_not_let_the_process_grow() -> None:
     found = probe()
     assert_used_and_forgotten(found)
     assert found["after"] - found["before"] < MEGABYTE
+
+
+async def test_a_crowd_leaves_no_table_behind() -> None:
+    """The table of sessions does not keep the size of the largest crowd it ever held."""
+
+    async def handle(run: Run) -> None:
+        pass
+
+    async with open_scheduler() as scheduler:
+        for number in range(10_000):
+            scheduler.schedule(Request(f"session-{number}", handle, policy=Policy(debounce_s=0.0)))
+        await scheduler.drain()
+        assert sys.getsizeof(scheduler.sessions) == sys.getsizeof({})

@@ -118,7 +118,9 @@ class Model(Stops):
             self.end(turn.messages, End.REFUSED, None)
             return
         while talk.full(turn.plan):
-            self.end(talk.queue.pop(0).messages, End.DROPPED, None)
+            oldest = next(waiting for waiting in talk.queue if not waiting.plan.resumed)
+            talk.queue.remove(oldest)
+            self.end(oldest.messages, End.DROPPED, None)
         talk.queue.append(turn)
         for message in turn.messages:
             message.place = Place.QUEUE

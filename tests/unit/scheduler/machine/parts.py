@@ -205,7 +205,8 @@ class Talk:
 
     def full(self, plan: Plan) -> bool:
         """Whether the cap turns somebody away. It does not count after a restart, nor for who has just made room."""
-        return len(self.queue) >= plan.policy.cap and not plan.resumed and plan.policy.mode is not Mode.INTERRUPT
+        counted = sum(not turn.plan.resumed for turn in self.queue)
+        return counted >= plan.policy.cap and not plan.resumed and plan.policy.mode is not Mode.INTERRUPT
 
     @property
     def buffered(self) -> int:
