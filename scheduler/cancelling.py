@@ -154,8 +154,8 @@ def cancel_oldest(scheduler: Scheduler, key: str, sender: str | None) -> Stopped
     alive = [run for run in runs if run.reason is None and not run.sealed]
     if alive:
         sweep.cancel_run(alive[0])
-    elif orphans and any(not stopping(child) for child in orphans):
-        sweep.cancel_children({next(child for child in orphans if not stopping(child))})
+    elif reachable := [child for child in orphans if not past_cancel(child)]:
+        sweep.cancel_children({reachable[0]})
     elif runs or orphans:
         for run in (*runs, *(child._run for child in orphans if child._run is not None)):
             sweep.ask(run)  # none of them is news to it: they are only counted
@@ -307,5 +307,7 @@ def owned(sender: str | None, ticket: Ticket) -> bool:
     return sender is None or (ticket.request.sender if parent is None else parent.owner) == sender
 
 
-def stopping(child: Ticket) -> bool:
-    return child._run is not None and child._run.reason is not None
+def past_cancel(child: Ticket) -> bool:
+    """Too late to stop it: it is being stopped already, or its result is being written."""
+    run = child._run
+    return run is not None and (run.reason is not None or run.sealed)

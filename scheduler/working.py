@@ -121,12 +121,14 @@ def finish(scheduler: Scheduler, run: Run, value: Any, error: BaseException | No
 
 
 def leave_behind(run: Run, session: Session) -> None:
-    """What steered the run and was not taken waits again, first; its children go to whoever answers for it."""
+    """What steered the run and was not taken waits again in its place; children go to whoever answers for it."""
     if run._inbox:
         for ticket in run._inbox:
             ticket._run = None
             ticket._lane.waiting += 1
-        session.queue.extendleft(reversed(run._inbox))
+        back = sorted((*run._inbox, *session.queue), key=lambda ticket: ticket.id)  # each to its old place
+        session.queue.clear()
+        session.queue.extend(back)
         run._inbox = ()
     if run.children:
         (run._tickets[0]._keeper or session).adopt(run.children)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from scheduler import End, InvalidRequest, Policy, Reason, Request, WaitRefused, open_scheduler
+from scheduler import End, InvalidRequest, Mode, Policy, Reason, Request, WaitRefused, open_scheduler
 from tests.unit.scheduler.probe import Ends, Probe, ends_of, forever, nothing, quick
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ async def test_cancelling_one_message_of_a_turn_leaves_the_others(autojump_clock
 async def test_a_joined_message_that_steers_can_be_cancelled(autojump_clock: MockClock) -> None:
     """Also what waits to be taken by a running turn is within reach, message by message. (lesson 18)"""
     probe = Probe()
-    steer = Policy(mode="steer", debounce_s=1)  # type: ignore[arg-type]
+    steer = Policy(mode=Mode.STEER, debounce_s=1)
     async with open_scheduler() as scheduler:
         scheduler.schedule(Request("dm", Probe(10), policy=Policy(debounce_s=0), steerable=True))
         joined = [scheduler.schedule(Request("dm", probe, n, policy=steer)) for n in range(3)]
@@ -149,3 +149,48 @@ async def test_the_oldest_waiter_may_wait_behind_its_own_session(autojump_clock:
         statistics = scheduler.statistics()
         main = next(lane for lane in statistics.lanes if lane.name == "main")
         assert (main.waiting, main.oldest_wait_s, statistics.buffered) == (1, 30, 1)
+
+
+async def test_a_stop_gets_past_detached_work_that_is_finishing(autojump_clock: MockClock) -> None:
+    """A detached child whose result is being written does not shield the next one from a stop. (lesson 22)"""
+    ends = Ends()
+
+    async def sealed(run: Run) -> None:
+        assert run.seal()
+        await trio.sleep(100)
+
+    async def parent(run: Run) -> None:
+        run.schedule(quick(sealed, "sealed", "sub 1", on_end=ends))
+        run.schedule(quick(forever, "other", "sub 2", on_end=ends))
+
+    async with open_scheduler({"main": 5}) as scheduler:
+        scheduler.schedule(quick(parent))
+        await trio.sleep(1)
+        assert scheduler.cancel_oldest("dm").children == 1
+        await scheduler.drain()
+    assert sorted(ends.seen) == [("other", End.CANCELLED), ("sealed", End.DONE)]
+
+
+async def test_untaken_steering_of_two_runs_keeps_its_order(autojump_clock: MockClock) -> None:
+    """What two runs leave untaken waits in the order in which it was written, whichever run ends first. (P2)"""
+    started: list[str] = []
+    room = Policy(mode=Mode.STEER, debounce_s=0, max_concurrent=3)
+
+    async def note(run: Run) -> None:
+        started.append(run.request.payload)
+
+    async def seals(run: Run) -> None:
+        await trio.sleep(2)
+        assert run.seal()
+        await trio.sleep(2)
+
+    async with open_scheduler({"main": 5}) as scheduler:
+        first = Policy(debounce_s=0, max_concurrent=3)
+        scheduler.schedule(Request("room", Probe(10), policy=first, steerable=True))
+        scheduler.schedule(Request("room", seals, policy=first, steerable=True))
+        await trio.sleep(1)
+        scheduler.schedule(Request("room", note, "first", policy=room))
+        await trio.sleep(2)
+        scheduler.schedule(Request("room", note, "second", policy=room, context_used=0.6))
+        await scheduler.drain()
+    assert started == ["first", "second"]
