@@ -94,14 +94,12 @@ def shutdown_counts_as_stop() -> Iterator[Any]:
 
 @planted
 def forgets_what_steered() -> Iterator[Any]:
-    """What a run took on its way is not settled with it."""
+    """What a run took on its way never reaches the agent."""
     real = RunContext.steering
 
     async def steering(context: RunContext) -> tuple[str, ...]:
-        ids = list(context.ids)
-        texts = await real(context)
-        context.ids = ids
-        return texts
+        await real(context)
+        return ()
 
     yield patch.object(RunContext, "steering", steering)
 
