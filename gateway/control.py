@@ -90,6 +90,8 @@ class Control:
         only = [*earlier, *reached] if one_run else None
         stop = partial(self._store.stop, message.session, message.id - 1, sender=whose(message), only=only)
         others = [row for row in await persist(stop) if row.id not in reached | counted_by_others]
+        if late := [number for number in reached if number > message.id]:  # accepted after it, but taken up before
+            await persist(partial(self._store.stop, message.session, max(late), only=late))
         runs = {row.turn for row in others if row.turn}  # memory is done with them, their end was not written yet
         messages = {*earlier, *(row.id for row in others if not row.turn)}
         self._claimed -= {*earlier, *reached}

@@ -41,10 +41,6 @@ class Message:
     attempts: int = 0
     began: bool = False
     """The store has seen it begin, and not wait again since."""
-    ended_at: int | None = None
-    """Where it reached its last state in the store."""
-    silent: bool = False
-    """That write had nothing to say."""
     replies: list[Reply] = field(default_factory=list)
     turn: tuple[int, int] = (0, 0)
     """The life and run that it was last part of."""
@@ -144,8 +140,6 @@ class Ledger:
             case What.SETTLED | What.STOPPED:
                 for message in self.of(event.ids):
                     message.state = event.text or "stopped"
-                    message.ended_at = place
-                    message.silent = event.detail != "said"
             case What.PUT_BACK:
                 for message in self.of(event.ids):
                     message.state = "accepted"

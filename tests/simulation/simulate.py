@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.simulation.history import Event, Found
+    from tests.simulation.promises import Promise
 
 QUIET_S = 4 * 3600.0
 FOR_EVER_S = 1e7
@@ -87,17 +88,13 @@ class Look(trio.abc.Instrument):
         self._world = world
         self._ledger = Ledger()
         self._seen = 0
-        self._limits = Limits(world)
-        self._progress = Progress(world)
-        ledger = self._ledger
-        self._order = Order(world, ledger)
-        self._promises = (
-            self._limits,
-            self._progress,
-            self._order,
-            Stops(world, ledger),
-            Swiftness(world, ledger),
-            Ends(world, ledger),
+        self._promises: tuple[Promise, ...] = (
+            Limits(world),
+            Progress(world),
+            Order(world, self._ledger),
+            Stops(world, self._ledger),
+            Swiftness(world, self._ledger),
+            Ends(world, self._ledger),
         )
         self.broken: Exception | None = None
 
@@ -126,9 +123,9 @@ class Look(trio.abc.Instrument):
             for promise in self._promises:
                 promise.see(self._seen, event)
             self._seen += 1
-        self._limits.after_step()
-        self._order.after_step()
-        self._progress.after_step(trio.current_time())
+        now = trio.current_time()
+        for promise in self._promises:
+            promise.after_step(now)
 
 
 def in_order(events: list[Event]) -> list[Event]:

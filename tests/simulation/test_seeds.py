@@ -14,7 +14,7 @@ from tests.simulation.simulate import Played, simulate
 
 NORMAL = range(1, 51)
 CHUNKS = 10
-SOAK = range(1001, 1001 + int(os.environ.get("GOCLAW_SIMULATION_SEEDS", "2000")))
+SOAK = range(1001, 1001 + int(os.environ.get("SIMULATION_SEEDS", "2000")))
 
 
 @cache
@@ -42,6 +42,12 @@ def test_same_seed_same_history() -> None:
     for seed in NORMAL[::10]:
         first, second = (simulate(seed).history for _ in range(2))
         assert "\n".join(map(str, first)) == "\n".join(map(str, second))
+
+
+@pytest.mark.parametrize("seed", [1001, 1854, 2159, 2700])
+def test_histories_that_once_broke_a_promise_keep_it(seed: int) -> None:
+    """A stop that is taken up after a later message, and what steers a run whose task is cancelled: found by soaking."""
+    check(played(seed))
 
 
 def test_other_seed_other_history() -> None:

@@ -1,16 +1,21 @@
-"""The promises, one file each. Every event is shown to all of them right after the step in which it happened."""
+"""The promises, one file each. All are shown what happened right after the step in which it did."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tests.simulation.history import Event
 
 
-class Promise(Protocol):
+class Promise:
+    """Looks on, and reports to the world what must not be. Looks at whatever it cares for."""
+
     def see(self, place: int, event: Event) -> None:
-        """Look at what happened; report what must not."""
+        """Look at something that happened, at that place of the history."""
+
+    def after_step(self, now: float) -> None:
+        """Look at the state of things; comes after all events of a task's step."""
 
     def end(self) -> None:
         """The quiet period is over: look at what should have happened by now."""

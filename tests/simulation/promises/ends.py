@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from tests.simulation import script
 from tests.simulation.history import Event, What
+from tests.simulation.promises import Promise
 
 if TYPE_CHECKING:
     from tests.simulation.ledger import Ledger, Message
     from tests.simulation.world import World
 
 
-class Ends:
+class Ends(Promise):
     def __init__(self, world: World, ledger: Ledger) -> None:
         self._world = world
         self._ledger = ledger

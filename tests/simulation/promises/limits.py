@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.simulation.history import Event, What
+from tests.simulation.promises import Promise
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
 
-class Limits:
+class Limits(Promise):
     def __init__(self, world: World) -> None:
         self._world = world
         self._limits: dict[str, int] = {}
@@ -55,7 +56,7 @@ class Limits:
             case What.FENCED:
                 self._leave(event)
 
-    def after_step(self) -> None:
+    def after_step(self, now: float) -> None:
         for name, executing in self._executing.items():
             active, limit = self._active(name), self._limits[name]
             self._given_out[name] = active
@@ -64,9 +65,6 @@ class Limits:
                 self._broken(f"lane {name} has given out {active} slots of {limit}")
             if len(executing) > active:
                 self._broken(f"in lane {name} {len(executing)} agents execute on {active} slots")
-
-    def end(self) -> None:
-        pass
 
     def _active(self, lane: str) -> int:
         scheduler = self._world.life.scheduler

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.simulation.history import Event, What
+from tests.simulation.promises import Promise
 
 if TYPE_CHECKING:
     from tests.simulation.ledger import Ledger, Message, Reply
     from tests.simulation.world import World
 
 
-class Order:
+class Order(Promise):
     def __init__(self, world: World, ledger: Ledger) -> None:
         self._world = world
         self._ledger = ledger
@@ -40,15 +41,12 @@ class Order:
             case What.DELIVERED:
                 self._replies(event)
 
-    def after_step(self) -> None:
+    def after_step(self, now: float) -> None:
         """A start may be told before the end that made way for it."""
         for started, earlier in self._ahead:
             if earlier.waits:
                 self._broken(f"message {started.id} started before {earlier.id}, which came earlier and still waits")
         self._ahead.clear()
-
-    def end(self) -> None:
-        pass
 
     def _queued(self, event: Event) -> None:
         """What is taken in together is taken in by age."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.simulation.history import Event, What
+from tests.simulation.promises import Promise
 
 if TYPE_CHECKING:
     from gateway.app import Gateway
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 MOST_STEPS_AT_ONCE = 20_000
 
 
-class Progress:
+class Progress(Promise):
     def __init__(self, world: World) -> None:
         self._world = world
         self._now = -1.0

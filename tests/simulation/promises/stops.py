@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gateway.app import ATTEMPTS
 from tests.simulation import script
 from tests.simulation.history import Event, What
+from tests.simulation.promises import Promise
 
 if TYPE_CHECKING:
     from tests.simulation.ledger import Ledger, Message, Reply, Run
@@ -47,7 +48,7 @@ class Stop:
     answer: Reply | None = None
 
 
-class Stops:
+class Stops(Promise):
     def __init__(self, world: World, ledger: Ledger) -> None:
         self._world = world
         self._ledger = ledger

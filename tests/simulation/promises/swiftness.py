@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.simulation.history import Event, What
+from tests.simulation.promises import Promise
 
 if TYPE_CHECKING:
     from tests.simulation.ledger import Ledger, Message
@@ -39,7 +40,7 @@ class Watch:
         self.since = now
 
 
-class Swiftness:
+class Swiftness(Promise):
     def __init__(self, world: World, ledger: Ledger) -> None:
         self._world = world
         self._ledger = ledger
@@ -71,9 +72,6 @@ class Swiftness:
             case What.DELIVERED:
                 self._free(event, "send")
                 self._delivered(event)
-
-    def end(self) -> None:
-        pass
 
     def _take_up(self, event: Event) -> None:
         for message in self._ledger.of(event.ids):
