@@ -138,7 +138,7 @@ def in_order(events: list[Event]) -> list[Event]:
 
 
 def ends_a_helper(event: Event) -> bool:
-    return event.session.startswith("sub:") and event.what in (What.CANCELLING, What.ENDED)
+    return event.session.startswith("sub:") and event.what in (What.CANCELLING, What.STUCK, What.FENCED, What.ENDED)
 
 
 def play(world: World) -> bool:

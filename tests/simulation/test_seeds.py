@@ -46,7 +46,7 @@ def test_same_seed_same_history() -> None:
 
 @pytest.mark.parametrize("seed", [1001, 1854, 2159, 2700])
 def test_histories_that_once_broke_a_promise_keep_it(seed: int) -> None:
-    """A stop that is taken up after a later message, and what steers a run whose task is cancelled: found by soaking."""
+    """Stops that are taken up after a later message, and steering whose task is cancelled: found by soaking."""
     check(played(seed))
 
 
