@@ -39,6 +39,7 @@ class Control:
         in_hand: InHand,
     ) -> None:
         self._in_hand = in_hand
+        self._sweeps: dict[int, Message] = {}  # stops that hold for all that was accepted before them
         self._claimed: set[int] = set()  # stopped in memory by stops that are not in the store yet
         self._nursery = nursery
         self._store = store
@@ -60,7 +61,19 @@ class Control:
         reached = {request.payload.id for request in stopped.reached if request.payload is not None}
         counted_by_others = self._claimed.copy()
         self._claimed |= {*earlier, *reached}
-        self._start(self._write_stop, message, command, stopped, earlier, reached, counted_by_others)
+        one_run = command.name == "stop" and (stopped.running or stopped.stopping or stopped.finishing)
+        if not one_run:
+            self._sweeps[message.id] = message
+        only = [*earlier, *reached] if one_run else None
+        self._start(self._write_stop, message, stopped, earlier, reached, only, counted_by_others)
+
+    def has_swept(self, message: Message) -> bool:
+        """A stop that was accepted later has acted already: the store stops this one too, so it is not taken up.
+
+        A stop stays in hand until every delivery is looked at that was under way with it, and counts for so long.
+        """
+        self._sweeps = {number: stop for number, stop in self._sweeps.items() if number in self._in_hand}
+        return any(stop.id > message.id and self.may_stop(stop, message) for stop in self._sweeps.values())
 
     def answer(self, message: Message, command: Command) -> None:
         if command.name == "status":
@@ -79,15 +92,13 @@ class Control:
     async def _write_stop(
         self,
         message: Message,
-        command: Command,
         stopped: Stopped,
         earlier: Sequence[int],
         reached: set[int],
+        only: Sequence[int] | None,
         counted_by_others: set[int],
     ) -> None:
         """Stop in the store what was stopped in memory, and what was open there but not (or no more) in memory."""
-        one_run = command.name == "stop" and (stopped.running or stopped.stopping or stopped.finishing)
-        only = [*earlier, *reached] if one_run else None
         stop = partial(self._store.stop, message.session, message.id - 1, sender=whose(message), only=only)
         others = [row for row in await persist(stop) if row.id not in reached | counted_by_others]
         if late := [number for number in reached if number > message.id]:  # accepted after it, but taken up before

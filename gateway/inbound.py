@@ -67,7 +67,7 @@ class Inbound:
         parsed: list[Parsed] = [(message, parse_command(message.text)) for message in new.values()]
         stopped = self._act_on_stops(parsed)
         for message, command in parsed:
-            if message.id in stopped:
+            if message.id in stopped or (command is None and self._control.has_swept(message)):
                 continue
             self._in_hand.take([message.id])
             if command is None:
