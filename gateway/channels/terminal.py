@@ -1,4 +1,4 @@
-"""A chat in the terminal: lines in, replies out, work in progress on one line that goes when the answer comes.
+"""A chat in the terminal: lines in, replies out, work in progress on one line that ends when the answer comes.
 
 Output is written by one task in a worker thread, in order: a terminal that is held back (Ctrl-S) holds back nothing
 else. Without a terminal (a pipe, a file) there is no prompt and no work in progress, only the replies.
