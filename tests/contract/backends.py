@@ -1,18 +1,26 @@
 """The stores that the contract is held against.
 
-To add one, write an async context manager that opens it empty, with `wall` as its clock and `place` as a directory of
-its own, and append it to `BACKENDS`. No test asks which store it has before it.
+To add one, append to `BACKENDS` an object with a name and an `open` that leads to the store, empty, with `wall` as its
+clock and `place` as a directory of its own. What else it needs, a fresh database for instance, it asks of `request`.
+No test asks which store it has before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from store.memory import MemoryStore
-from store.protocols import MessageStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    import pytest
+
+    from store.protocols import Store
 
 
 class Wall:
@@ -28,12 +36,20 @@ class Wall:
         self.time += span
 
 
-Backend = Callable[[Wall, Path], AbstractAsyncContextManager[MessageStore]]
+class Backend(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def open(self, wall: Wall, place: Path, request: pytest.FixtureRequest) -> AbstractAsyncContextManager[Store]:
+        """Called while fixtures are set up, outside of trio: ask `request` here, and open the store in what returns."""
 
 
-@asynccontextmanager
-async def memory(wall: Wall, place: Path) -> AsyncIterator[MessageStore]:
-    yield MemoryStore(wall)
+class Memory:
+    name = "memory"
+
+    @asynccontextmanager
+    async def open(self, wall: Wall, place: Path, request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+        yield MemoryStore(wall)
 
 
-BACKENDS: list[Backend] = [memory]
+BACKENDS: list[Backend] = [Memory()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from store.records import DeliveryKey, Incoming, Message, MessageState, Note, Receipt, SessionKey
+from store.records import Cursor, DeliveryKey, Incoming, Message, MessageState, Note, Receipt, SessionKey
 
 if TYPE_CHECKING:
     from store.protocols import MessageStore
@@ -19,8 +19,15 @@ def sent(text: str, session: SessionKey = HERE, *, sender: str = "ann", group: b
     return Incoming(DeliveryKey("fake", "bot", text), session, sender, text, group=group)
 
 
+async def delivered(store: MessageStore, *batch: Incoming, cursor: Cursor | None = None) -> tuple[Receipt, ...]:
+    """Hand in a batch that is taken."""
+    receipts = await store.accept(batch, cursor)
+    assert receipts is not None
+    return receipts
+
+
 async def accepted(store: MessageStore, *texts: str, session: SessionKey = HERE, sender: str = "ann") -> list[int]:
-    receipts = await store.accept([sent(text, session, sender=sender) for text in texts])
+    receipts = await delivered(store, *(sent(text, session, sender=sender) for text in texts))
     return [receipt.id for receipt in receipts]
 
 
@@ -37,7 +44,7 @@ async def running(store: MessageStore, *texts: str, turn: str = "turn", session:
 
 async def receipt(store: MessageStore, text: str) -> Receipt:
     """What a second delivery of that text is answered with: the way to look at a row without changing it."""
-    (only,) = await store.accept([sent(text)])
+    (only,) = await delivered(store, sent(text))
     assert not only.fresh
     return only
 

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from store.records import DeliveryKey, MessageState
-from tests.contract.rows import HERE, THERE, accepted, receipt, running, sent, state
+from tests.contract.rows import HERE, THERE, accepted, delivered, receipt, running, sent, state
 
 if TYPE_CHECKING:
     from store.protocols import MessageStore
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 async def test_a_batch_is_numbered_in_order(store: MessageStore, wall: Wall) -> None:
     """Each new message becomes an accepted row; ids rise in the order of the batch and over batches. (P2)"""
-    first = await store.accept([sent("a"), sent("b", THERE)])
-    second = await store.accept([sent("c")])
+    first = await delivered(store, sent("a"), sent("b", THERE))
+    second = await delivered(store, sent("c"))
     receipts = [*first, *second]
     ids = [receipt.id for receipt in receipts]
     assert ids == sorted(set(ids))
@@ -39,8 +39,8 @@ async def test_an_empty_batch_is_no_trouble(store: MessageStore) -> None:
 
 async def test_a_second_delivery_leads_to_the_first_row(store: MessageStore) -> None:
     """The same key again makes no row; what counts is what was said the first time. (lesson 15)"""
-    (first,) = await store.accept([sent("a")])
-    (again,) = await store.accept([replace(sent("a"), text="another text", sender="eve")])
+    (first,) = await delivered(store, sent("a"))
+    (again,) = await delivered(store, replace(sent("a"), text="another text", sender="eve"))
     assert (again.id, again.fresh, again.message) == (first.id, False, first.message)
     assert [message.id for message in await store.resume()] == [first.id]
 
@@ -48,7 +48,7 @@ async def test_a_second_delivery_leads_to_the_first_row(store: MessageStore) -> 
 async def test_duplicates_inside_one_batch_are_told_apart(store: MessageStore) -> None:
     """A batch may repeat an older delivery and its own; only what is new becomes a row. (lesson 15)"""
     (old,) = await accepted(store, "old")
-    receipts = await store.accept([sent("a"), sent("old"), sent("b"), sent("a"), sent("c")])
+    receipts = await delivered(store, sent("a"), sent("old"), sent("b"), sent("a"), sent("c"))
     assert [one.fresh for one in receipts] == [True, False, True, False, True]
     a, old_again, b, a_again, c = [one.id for one in receipts]
     assert (old_again, a_again) == (old, a)
@@ -70,7 +70,7 @@ async def test_duplicates_inside_one_batch_are_told_apart(store: MessageStore) -
 async def test_keys_are_compared_part_by_part(store: MessageStore, other: DeliveryKey) -> None:
     """Channel, account and id each count; parts that read alike when joined are still different. (lesson 15)"""
     first, second = replace(sent("a"), key=DeliveryKey("fake", "bot", "1")), replace(sent("b"), key=other)
-    assert [one.fresh for one in await store.accept([first, second])] == [True, True]
+    assert [one.fresh for one in await delivered(store, first, second)] == [True, True]
 
 
 @pytest.mark.parametrize("end", [MessageState.DONE, MessageState.FAILED, MessageState.QUARANTINED])
@@ -95,7 +95,7 @@ async def test_deliveries_at_the_same_time_make_one_row(store: MessageStore) -> 
     ids: set[tuple[int, ...]] = set()
 
     async def deliver() -> None:
-        receipts = await store.accept([sent("a"), sent("b")])
+        receipts = await delivered(store, sent("a"), sent("b"))
         fresh.extend(one.fresh for one in receipts)
         ids.add(tuple(one.id for one in receipts))
 
@@ -110,8 +110,8 @@ async def test_a_cancelled_accept_keeps_all_or_nothing(store: MessageStore) -> N
     """Whoever is cancelled in the middle may deliver again: the batch is there as a whole or not at all. (P1)"""
     with trio.CancelScope() as scope:
         scope.cancel()
-        await store.accept([sent("a"), sent("b")])
-    receipts = await store.accept([sent("a"), sent("b")])
+        await delivered(store, sent("a"), sent("b"))
+    receipts = await delivered(store, sent("a"), sent("b"))
     assert receipts[0].fresh == receipts[1].fresh
     assert len(await store.resume()) == 2
 
@@ -123,7 +123,7 @@ async def test_keys_are_remembered_for_seven_days(store: MessageStore, wall: Wal
     wall.pass_by(timedelta(days=7) - timedelta(seconds=1))
     assert await state(store, "a") is MessageState.DONE
     wall.pass_by(timedelta(seconds=2))
-    (again,) = await store.accept([sent("a")])
+    (again,) = await delivered(store, sent("a"))
     assert again.fresh
     assert again.id > ids[0]
 
@@ -133,7 +133,7 @@ async def test_the_key_of_an_open_message_is_never_forgotten(store: MessageStore
     await accepted(store, "waits")
     await running(store, "runs")
     wall.pass_by(timedelta(days=30))
-    receipts = await store.accept([sent("waits"), sent("runs")])
+    receipts = await delivered(store, sent("waits"), sent("runs"))
     assert [one.fresh for one in receipts] == [False, False]
     assert len(await store.resume()) == 2
 
@@ -144,13 +144,13 @@ async def test_an_ended_message_is_forgotten_although_an_older_one_is_open(store
     ids = await running(store, "a")
     await store.settle("turn", ids, MessageState.DONE, [])
     wall.pass_by(timedelta(days=8))
-    assert [one.fresh for one in await store.accept([sent("a")])] == [True]
+    assert [one.fresh for one in await delivered(store, sent("a"))] == [True]
 
 
 async def test_a_text_is_kept_as_it_is(store: MessageStore) -> None:
     """Line ends, NULs, emoji and long texts come back as they went in."""
     texts = ["", " \r\n\t ", "\x00", "🦀 ümläut ‮", "x" * 100_000]
     for text in texts:
-        (one,) = await store.accept([replace(sent(text[:5]), text=text, session=HERE)])
+        (one,) = await delivered(store, replace(sent(text[:5]), text=text, session=HERE))
         assert one.message is not None
         assert one.message.text == text

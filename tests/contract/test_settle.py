@@ -8,7 +8,19 @@ import pytest
 import trio
 
 from store.records import MessageState, Note
-from tests.contract.rows import HERE, NOTE, THERE, accepted, row, running, sent, state, stopped, waiting_replies
+from tests.contract.rows import (
+    HERE,
+    NOTE,
+    THERE,
+    accepted,
+    delivered,
+    row,
+    running,
+    sent,
+    state,
+    stopped,
+    waiting_replies,
+)
 
 if TYPE_CHECKING:
     from store.protocols import MessageStore
@@ -159,7 +171,7 @@ async def test_stopping_again_finds_nothing(store: MessageStore) -> None:
 async def test_a_stop_does_not_reach_into_the_future(store: MessageStore) -> None:
     """A stop of an idle session arms nothing: the next message is accepted and begins. (lesson 21)"""
     await store.stop(HERE, 10_000)
-    (receipt,) = await store.accept([sent("next")])
+    (receipt,) = await delivered(store, sent("next"))
     assert receipt.state is MessageState.ACCEPTED
     assert len(await store.begin("turn", [receipt.id])) == 1
 

@@ -1,4 +1,4 @@
-"""The store without a disk: what has ended costs next to nothing, and after a week nothing."""
+"""The store without a disk: what has ended costs next to nothing, and after a week and a tidying nothing."""
 
 from __future__ import annotations
 
@@ -12,19 +12,25 @@ from hypothesis import strategies as st
 from trio.testing import trio_test
 
 from store.memory import MemoryStore
-from store.records import Message, MessageState, Note
+from store.records import CHAT_LEASE, Message, MessageState, Note
 from tests.contract.backends import Wall
-from tests.contract.rows import HERE, NOTE, THERE, accepted, running, sent
+from tests.contract.rows import HERE, NOTE, THERE, accepted, delivered, running, sent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    Verb = Callable[[MemoryStore, str, list[int]], Awaitable[object]]
+    from store.protocols import MessageStore
+
+    Verb = Callable[[MessageStore, str, list[int]], Awaitable[object]]
+
+
+async def leased(whole: MemoryStore) -> MessageStore:
+    return whole.messages(await whole.acquire(CHAT_LEASE, "test", timedelta(days=365)))
 
 
 async def test_an_ended_message_lets_its_text_go() -> None:
     """Rows and sent replies are not kept: only the key of a message stays. (P13)"""
-    store = MemoryStore(Wall())
+    store = await leased(MemoryStore(Wall()))
     ids = await running(store, "a text to be forgotten")
     await store.settle("turn", ids, MessageState.DONE, [NOTE])
     for reply in await store.outbox(10):
@@ -35,18 +41,22 @@ async def test_an_ended_message_lets_its_text_go() -> None:
 
 
 async def test_a_long_chat_does_not_grow() -> None:
-    """A thousand messages over three weeks leave only the keys of the last one. (P13)"""
+    """A thousand messages over three weeks of daily tidying leave only the keys of the last week. (P13)"""
     wall = Wall()
-    store = MemoryStore(wall)
+    whole = MemoryStore(wall)
+    store = await leased(whole)
     for number in range(1000):
         ids = await running(store, str(number))
         await store.settle("turn", ids, MessageState.DONE, [NOTE])
         for reply in await store.outbox(10):
             await store.sent(reply.id)
         wall.pass_by(timedelta(days=21) / 1000)
-    assert len(store._seen) <= 1000 * 7 / 21 + 1
-    assert not store._open
-    assert not store._outbox
+        if number % 47 == 0:
+            await whole.tidy()
+    await whole.tidy()
+    assert len(whole.seen) <= 1000 * 7 / 21 + 1
+    assert not whole.open
+    assert not whole.outbox
 
 
 VERBS: dict[str, Verb] = {
@@ -57,7 +67,7 @@ VERBS: dict[str, Verb] = {
     "stop some": lambda store, turn, ids: store.stop(THERE, max(ids), only=ids),
     "put back": lambda store, turn, ids: store.put_back(turn, ids),
     "resume": lambda store, turn, ids: store.resume(),
-    "deliver again": lambda store, turn, ids: store.accept([sent(str(number)) for number in range(6)]),
+    "deliver again": lambda store, turn, ids: delivered(store, *(sent(str(number)) for number in range(6))),
 }
 
 steps = st.lists(
@@ -77,12 +87,12 @@ def test_no_history_loses_or_doubles_a_message(history: list[tuple[str, str, lis
 
     @trio_test
     async def check() -> None:
-        store = MemoryStore(Wall())
+        store = await leased(MemoryStore(Wall()))
         await accepted(store, "0", "1", "2")
         await accepted(store, "3", "4", "5", session=THERE)
         for verb, turn, ids in history:
             await VERBS[verb](store, turn, ids)
-        receipts = await store.accept([sent(str(number)) for number in range(6)])
+        receipts = await delivered(store, *(sent(str(number)) for number in range(6)))
         assert [(one.id, one.fresh) for one in receipts] == [(number, False) for number in range(1, 7)]
         answered = Counter(number for reply in await store.outbox(1000) for number in reply.answers)
         for one in receipts:
