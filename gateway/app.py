@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import signal
 from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -28,6 +30,7 @@ from gateway.quiet import Quiet
 from gateway.turn import Turns
 from scheduler import Closed, Scheduler, open_scheduler
 from store.memory import MemoryStore
+from store.records import CHAT_LEASE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -89,7 +92,9 @@ async def open_gateway(
             in_hand = InHand()
             control = Control(services, store, scheduler, outbound, quiet, in_hand)
             inbound = Inbound(settings, store, scheduler, turns, control, endings, in_hand)
-            inbound.resume(await set_aside_poison(endings, await persist(store.resume)))
+            left = await set_aside_poison(endings, await persist(store.resume))
+            standings = await persist(partial(store.standings, {message.session for message in left}))
+            inbound.resume(left, standings)
             outbound.poke()
             gateway = Gateway(settings, scheduler, inbound, quiet)
             try:
@@ -113,10 +118,11 @@ async def chat(settings: Settings) -> None:
 
     Ctrl-C stops what runs, and leaves when nothing does. SIGTERM leaves. Asking twice to leave ends everything at once.
     """
-    terminal = Terminal()
+    terminal, store = Terminal(), MemoryStore(utc_now)
+    messages = store.messages(await store.acquire(CHAT_LEASE, "terminal", timedelta(days=36_500)))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(terminal.write)
-        async with open_gateway(settings, MemoryStore(utc_now), DemoAgent(), [terminal]) as gateway:
+        async with open_gateway(settings, messages, DemoAgent(), [terminal]) as gateway:
             await nursery.start(watch_signals, terminal, gateway, nursery.cancel_scope)
             await terminal.read(gateway)
         with trio.move_on_after(LAST_WORDS_S):  # nobody may be reading any more

@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gateway.commands import Command, parse_command
-from gateway.persist import persist
+from gateway.persist import GivenUp, persist
 from scheduler import Drop, Mode, Policy, Request
 from store.records import MessageState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gateway.control import Control
     from gateway.endings import Endings
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gateway.turn import Turns
     from scheduler import Scheduler, Ticket
     from store.protocols import MessageStore
-    from store.records import Incoming, Message
+    from store.records import Cursor, Incoming, Message, SessionKey, SessionPolicy, Standing
 
 Parsed = tuple["Message", Command | None]
 
@@ -51,18 +51,23 @@ class Inbound:
         self._in_hand = in_hand
         self._alone, self._shared = policies(settings)
 
-    async def receive(self, batch: Sequence[Incoming]) -> None:
-        """Take a batch in. When this returns all of it is kept and the channel may say so."""
-        batch = [replace(incoming, control=parse_command(incoming.text) is not None) for incoming in batch]
+    async def receive(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> None:
+        """Take a batch in. When this returns all of it is kept, the cursor too, and the channel may say so."""
+        batch = [readable(incoming) for incoming in batch]
         with self._in_hand.delivery():
-            receipts = await persist(lambda: self._store.accept(batch))
-            self._take([r.message for r in receipts if r.message is not None and r.state is MessageState.ACCEPTED])
+            receipts = await persist(lambda: self._store.accept(batch, cursor))
+            if receipts is None:
+                raise GivenUp("another gateway works on the messages now; this one has not taken these in")
+            new = [r.message for r in receipts if r.message is not None and r.state is MessageState.ACCEPTED]
+            self._take(new, {r.message.session: r.standing for r in receipts if r.message is not None})
 
-    def resume(self, messages: Iterable[Message]) -> None:
+    def resume(self, messages: Iterable[Message], standings: Mapping[SessionKey, Standing]) -> None:
         """Take up what an earlier process left: no debounce, no cap, and what ran before runs alone."""
-        self._take(messages, resumed=True)
+        self._take(messages, standings, resumed=True)
 
-    def _take(self, messages: Iterable[Message], *, resumed: bool = False) -> None:
+    def _take(
+        self, messages: Iterable[Message], standings: Mapping[SessionKey, Standing], *, resumed: bool = False
+    ) -> None:
         new = {message.id: message for message in messages if message.id not in self._in_hand}
         parsed: list[Parsed] = [(message, parse_command(message.text)) for message in new.values()]
         stopped = self._act_on_stops(parsed)
@@ -71,7 +76,7 @@ class Inbound:
                 continue
             self._in_hand.take([message.id])
             if command is None:
-                self._schedule(message, resumed=resumed)
+                self._schedule(message, standings[message.session], resumed=resumed)
             elif not command.stops:
                 self._control.answer(message, command)
 
@@ -89,8 +94,8 @@ class Inbound:
                 self._control.stop(message, command, earlier)
         return stopped
 
-    def _schedule(self, message: Message, *, resumed: bool) -> None:
-        policy = self._shared if message.incoming.group else self._alone
+    def _schedule(self, message: Message, standing: Standing, *, resumed: bool) -> None:
+        policy = in_force(self._shared if message.incoming.group else self._alone, standing.policy)
         if resumed:
             policy = replace(policy, mode=Mode.QUEUE)
         self._scheduler.schedule(
@@ -102,6 +107,7 @@ class Inbound:
                 sender=message.incoming.sender,
                 thread=message.session.thread,
                 policy=policy,
+                context_used=standing.context,
                 steerable=self._turns.can_steer and not message.attempts,
                 resumed=resumed,
                 on_end=self._ended,
@@ -110,6 +116,24 @@ class Inbound:
 
     def _ended(self, ticket: Ticket) -> None:
         self._endings.note(ticket, self._in_hand.let_go)
+
+
+def readable(incoming: Incoming) -> Incoming:
+    """What is kept of a delivery: whole characters only, and whether it is a command."""
+    text = incoming.text.encode("utf-8", errors="replace").decode()
+    return replace(incoming, text=text, control=parse_command(text) is not None)
+
+
+def in_force(usual: Policy, own: SessionPolicy) -> Policy:
+    """The usual policy, with what was set for this conversation."""
+    return replace(
+        usual,
+        mode=usual.mode if own.mode is None else Mode(own.mode),
+        cap=usual.cap if own.cap is None else own.cap,
+        drop=usual.drop if own.drop is None else Drop(own.drop),
+        debounce_s=usual.debounce_s if own.debounce_ms is None else own.debounce_ms / 1000,
+        max_concurrent=usual.max_concurrent if own.max_concurrent is None else own.max_concurrent,
+    )
 
 
 def policies(settings: Settings) -> tuple[Policy, Policy]:

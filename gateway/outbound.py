@@ -1,7 +1,7 @@
 """From the outbox to the channels: in order, urgent first, again until the channel has it.
 
 A reply leaves the outbox after the channel took it, so a crash in between sends it again: at least once.
-A session whose channel refuses for now rests, longer each time; meanwhile all others are served.
+A chat whose channel refuses for now rests, longer each time; meanwhile all others are served.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gateway.quiet import Quiet
     from store.protocols import MessageStore
-    from store.records import Reply, SessionKey
+    from store.records import Address, Reply
 
 logger = logging.getLogger("goclaw.outbound")
 
@@ -39,7 +39,7 @@ class Outbound:
         self._channels = {channel.name: channel for channel in channels}
         self._quiet = quiet
         self._poked = trio.Event()
-        self._resting: dict[SessionKey, Rest] = {}
+        self._resting: dict[Address, Rest] = {}
 
     def poke(self) -> None:
         """There may be something in the outbox."""
@@ -65,7 +65,7 @@ class Outbound:
     async def _send_some(self) -> bool:
         """Send what is due, but look again after each: something urgent may have come in."""
         now = trio.current_time()
-        skip = [session for session, rest in self._resting.items() if rest.until > now]
+        skip = [address for address, rest in self._resting.items() if rest.until > now]
         replies = await persist(partial(self._store.outbox, BATCH, skip))
         for reply in replies:
             if not await self._send(reply):
@@ -76,7 +76,7 @@ class Outbound:
         return bool(replies)
 
     async def _send(self, reply: Reply) -> bool:
-        """Whether the reply is done with; if not, its session rests."""
+        """Whether the reply is done with; if not, its address rests."""
         session = reply.note.session
         channel = self._channels.get(session.channel)
         if channel is None:
@@ -86,17 +86,17 @@ class Outbound:
             await channel.send(session, reply.note.text)
         except ChannelError as error:
             if error.retriable:
-                self._rest(session, error)
+                self._rest(session.address, error)
                 return False
             logger.error("reply %d cannot be delivered: %s", reply.id, error)
-        if self._resting.pop(session, None) is not None:
+        if self._resting.pop(session.address, None) is not None:
             self._quiet.end()
         return True
 
-    def _rest(self, session: SessionKey, error: ChannelError) -> None:
-        rest = self._resting.get(session)
+    def _rest(self, address: Address, error: ChannelError) -> None:
+        rest = self._resting.get(address)
         if rest is None:
             self._quiet.begin()
         delay_s = FIRST_DELAY_S if rest is None else rest.next_s
         logger.warning("%s; trying again in %g s", error, delay_s)
-        self._resting[session] = Rest(trio.current_time() + delay_s, min(delay_s * 2, LONGEST_DELAY_S))
+        self._resting[address] = Rest(trio.current_time() + delay_s, min(delay_s * 2, LONGEST_DELAY_S))

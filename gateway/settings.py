@@ -24,9 +24,8 @@ from pydantic_settings import EnvSettingsSource
 
 from gateway.env_file import EnvFile, read_env_file
 from gateway.variables import PREFIX, Group, SettingsTree, Variable, variable_name, variables
+from store.records import DropPolicy, QueueMode
 
-QueueMode = Literal["queue", "followup", "collect", "steer", "interrupt"]
-DropPolicy = Literal["old", "new"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Origin = Literal["default", "environment", ".env"]
 

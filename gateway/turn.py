@@ -19,7 +19,7 @@ import trio
 from gateway.persist import GivenUp, persist
 from gateway.protocols import Turn
 from scheduler import Policy, Request
-from store.records import MessageState, Note, turn_id
+from store.records import MessageState, Note, Role, Said, turn_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -61,7 +61,9 @@ class Turns:
         text = await self._agent.run(Turn(session, tuple(message.text for message in messages)), context)
         if not run.seal():
             return
-        await self.write(partial(self._store.settle, turn, context.ids, MessageState.DONE, [Note(session, text)]))
+        said = [*(Said(Role.USER, one) for one in context.texts), Said(Role.ASSISTANT, text)]
+        notes = [Note(session, text)]
+        await self.write(partial(self._store.settle, turn, context.ids, MessageState.DONE, notes, said))
         self._outbound.poke()
 
     async def begin(self, turn: str, wanted: list[int]) -> tuple[Message, ...]:
@@ -104,6 +106,7 @@ class RunContext:
         self._channel = outbound.channel(self._session.channel)
         self._helpers = 0
         self.ids = [message.id for message in messages]
+        self.texts = [message.text for message in messages]
 
     def show(self, text: str) -> None:
         if self._channel is not None and not self._run.cancelled and not self._run.ended:
@@ -117,8 +120,10 @@ class RunContext:
         if not wanted:
             return ()
         taken = await self._turns.begin(self._turn, wanted)
+        texts = tuple(message.text for message in taken)
         self.ids += [message.id for message in taken]
-        return tuple(message.text for message in taken)
+        self.texts += texts
+        return texts
 
 
 class HelperContext:

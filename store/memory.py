@@ -1,74 +1,378 @@
-"""The store without a disk: the plainest implementation of every verb, for a first chat and for fast tests.
+"""The store without a disk: the plainest implementation of every verb, for fast tests and as the measure of the others.
 
-Each verb does its work between two checkpoints, so it is atomic. What has ended shrinks to its delivery key, and keys
-are forgotten after a week: a long chat does not grow.
+Each verb does its work between two checkpoints, so it is atomic; it looks before it writes, so it is whole. Nothing is
+indexed. What has ended shrinks to its delivery key.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from store.records import DeliveryKey, Incoming, Message, MessageState, Note, Receipt, Reply, SessionKey
+from store.protocols import POLL
+from store.records import (
+    CHAT_LEASE,
+    DEFAULT_TENANT,
+    KEEP_BEATS,
+    KEEP_READINGS,
+    REMEMBER_KEYS,
+    USED_LATELY,
+    ApiToken,
+    Beat,
+    Cursor,
+    DeliveryKey,
+    Incoming,
+    Lease,
+    Line,
+    MachineSnapshot,
+    Message,
+    MessageState,
+    NewToken,
+    Note,
+    Reading,
+    Receipt,
+    Reply,
+    Said,
+    Session,
+    SessionKey,
+    SessionPolicy,
+    Standing,
+    Tenant,
+    Tidied,
+    Worker,
+    WorkerStatus,
+)
+from store.rules import check_words, default_stays, unknown_tenant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+    from datetime import datetime, timedelta
 
-REMEMBER_KEYS = timedelta(days=7)
+    from store.records import Address
 
 
 class Seen(NamedTuple):
+    """What is left of a message that has ended."""
+
     id: int
     state: MessageState
+    tenant: str
     at: datetime
 
 
-@dataclass(slots=True)
 class MemoryStore:
-    now: Callable[[], datetime]
-    _open: dict[int, Message] = field(default_factory=dict)
-    _seen: dict[DeliveryKey, Seen] = field(default_factory=dict)
-    _ended: dict[DeliveryKey, Seen] = field(default_factory=dict)  # those of them that have ended, oldest first
-    _outbox: dict[int, Reply] = field(default_factory=dict)
-    _ids: Iterator[int] = field(default_factory=lambda: count(1))
+    def __init__(self, now: Callable[[], datetime], tenants: Iterable[str] = (DEFAULT_TENANT,)) -> None:
+        self.now = now
+        self.ids = count(1)
+        self.open: dict[int, Message] = {}
+        self.seen: dict[DeliveryKey, Seen] = {}
+        self.outbox: dict[int, Reply] = {}
+        self.cursors: dict[tuple[str, str], int] = {}
+        self.kept: dict[SessionKey, Session] = {}
+        self.said: dict[SessionKey, list[Line]] = {}
+        self.people = {tenant: Tenant(tenant, "", "UTC", True, now()) for tenant in tenants}
+        self.keys: dict[tuple[str, str], ApiToken] = {}
+        self.crew: dict[str, Worker] = {}
+        self.signs: list[Beat] = []
+        self.machines: list[MachineSnapshot] = []
+        self.leases: dict[str, Lease] = {}
 
-    async def accept(self, batch: Sequence[Incoming]) -> tuple[Receipt, ...]:
+    def messages(self, lease: Lease | None) -> MemoryMessages:
+        return MemoryMessages(self, lease)
+
+    @asynccontextmanager
+    async def listen(self) -> AsyncIterator[AsyncIterator[str]]:
+        """Nobody else works on this store, so nothing is ever heard of others."""
+
+        async def heard() -> AsyncIterator[str]:
+            yield POLL
+            await trio.sleep_forever()
+
+        yield heard()
+
+    async def tidy(self) -> Tidied:
         await trio.lowlevel.checkpoint()
-        self._forget_old_keys()
+        now = self.now()
+        old = [key for key, seen in self.seen.items() if seen.at <= now - REMEMBER_KEYS]
+        for key in old:
+            del self.seen[key]
+        signs = [beat for beat in self.signs if beat.at > now - KEEP_BEATS]
+        machines = [one for one in self.machines if one.at > now - KEEP_READINGS]
+        tidied = Tidied(len(old), len(self.signs) - len(signs), len(self.machines) - len(machines))
+        self.signs, self.machines = signs, machines
+        return tidied
+
+    # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def session(self, key: SessionKey) -> Session | None:
+        await trio.lowlevel.checkpoint()
+        return self.kept.get(key)
+
+    async def sessions(self, tenant: str, *, limit: int = 100, after: str = "") -> tuple[Session, ...]:
+        await trio.lowlevel.checkpoint()
+        texts = {str(key): kept for key, kept in self.kept.items() if key.tenant == tenant}
+        return tuple(texts[text] for text in sorted(texts) if text > after)[:limit]
+
+    async def set_policy(self, key: SessionKey, policy: SessionPolicy) -> Session:
+        await trio.lowlevel.checkpoint()
+        kept = self.keep(key)
+        return self.put_session(replace(kept, standing=replace(kept.standing, policy=policy)))
+
+    async def remember(self, key: SessionKey, said: Sequence[Said]) -> int:
+        await trio.lowlevel.checkpoint()
+        check_words(*(one.text for one in said))
+        return self.write_down(self.keep(key), said).lines
+
+    async def transcript(self, key: SessionKey, *, after: int = 0, limit: int = 100) -> tuple[Line, ...]:
+        await trio.lowlevel.checkpoint()
+        return tuple(line for line in self.said.get(key, ()) if line.number > after)[:limit]
+
+    async def newest(self, key: SessionKey, limit: int) -> tuple[Line, ...]:
+        await trio.lowlevel.checkpoint()
+        return tuple(self.said.get(key, ()))[-limit:] if limit else ()
+
+    async def trim(self, key: SessionKey, upto: int) -> int:
+        await trio.lowlevel.checkpoint()
+        kept = self.kept.get(key)
+        upto = min(upto, 0 if kept is None else kept.lines)
+        if kept is None or upto <= kept.trimmed:
+            return 0
+        self.said[key] = [line for line in self.said[key] if line.number > upto]
+        self.put_session(replace(kept, trimmed=upto))
+        return upto - kept.trimmed
+
+    async def forget(self, key: SessionKey) -> bool:
+        await trio.lowlevel.checkpoint()
+        self.said.pop(key, None)
+        return self.kept.pop(key, None) is not None
+
+    def keep(self, key: SessionKey) -> Session:
+        self.check_tenants([key])
+        return self.kept.get(key) or Session(key, Standing(), 0, 0, self.now())
+
+    def put_session(self, session: Session) -> Session:
+        self.kept[session.key] = replace(session, updated_at=self.now())
+        return self.kept[session.key]
+
+    def write_down(self, kept: Session, said: Sequence[Said]) -> Session:
+        lines = [Line(kept.lines + place, self.now(), one) for place, one in enumerate(said, start=1)]
+        self.said.setdefault(kept.key, []).extend(lines)
+        return self.put_session(replace(kept, lines=kept.lines + len(lines)))
+
+    # ── tenants and tokens ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def check_tenants(self, sessions: Iterable[SessionKey]) -> None:
+        for session in sessions:
+            if session.tenant not in self.people:
+                raise unknown_tenant(session.tenant)
+
+    async def create_tenant(self, tenant: str, name: str = "", zone: str = "UTC") -> bool:
+        await trio.lowlevel.checkpoint()
+        check_words(tenant, name, zone)
+        if tenant in self.people:
+            return False
+        self.people[tenant] = Tenant(tenant, name, zone, True, self.now())
+        return True
+
+    async def tenant(self, tenant: str) -> Tenant | None:
+        await trio.lowlevel.checkpoint()
+        return self.people.get(tenant)
+
+    async def tenants(self) -> tuple[Tenant, ...]:
+        await trio.lowlevel.checkpoint()
+        return tuple(self.people[tenant] for tenant in sorted(self.people))
+
+    async def enable_tenant(self, tenant: str, enabled: bool) -> bool:
+        await trio.lowlevel.checkpoint()
+        if tenant not in self.people:
+            return False
+        self.people[tenant] = replace(self.people[tenant], enabled=enabled)
+        return True
+
+    async def delete_tenant(self, tenant: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        if tenant == DEFAULT_TENANT:
+            raise default_stays()
+        if tenant not in self.people:
+            return False
+        del self.people[tenant]
+        self.open = {number: one for number, one in self.open.items() if one.session.tenant != tenant}
+        self.seen = {key: one for key, one in self.seen.items() if one.tenant != tenant}
+        self.outbox = {number: one for number, one in self.outbox.items() if one.note.session.tenant != tenant}
+        self.kept = {key: one for key, one in self.kept.items() if key.tenant != tenant}
+        self.said = {key: lines for key, lines in self.said.items() if key.tenant != tenant}
+        self.keys = {key: one for key, one in self.keys.items() if key[0] != tenant}
+        return True
+
+    async def add_token(self, token: NewToken) -> bool:
+        await trio.lowlevel.checkpoint()
+        check_words(token.id, token.name, token.digest, *token.scopes)
+        if token.tenant not in self.people:
+            raise unknown_tenant(token.tenant)
+        digests = {one.new.digest for one in self.keys.values()}
+        if (token.tenant, token.id) in self.keys or token.digest in digests:
+            return False
+        self.keys[token.tenant, token.id] = ApiToken(token, self.now())
+        return True
+
+    async def token_for(self, digest: str) -> ApiToken | None:
+        await trio.lowlevel.checkpoint()
+        now = self.now()
+        for key, token in self.keys.items():
+            if token.new.digest == digest and token.opens_at(now) and self.people[token.new.tenant].enabled:
+                if token.last_used_at is None or token.last_used_at <= now - USED_LATELY:
+                    self.keys[key] = replace(token, last_used_at=now)
+                return self.keys[key]
+        return None
+
+    async def tokens(self, tenant: str) -> tuple[ApiToken, ...]:
+        await trio.lowlevel.checkpoint()
+        return tuple(self.keys[key] for key in sorted(self.keys) if key[0] == tenant)
+
+    async def revoke_token(self, tenant: str, token: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        found = self.keys.get((tenant, token))
+        if found is None or found.revoked_at is not None:
+            return False
+        self.keys[tenant, token] = replace(found, revoked_at=self.now())
+        return True
+
+    # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def beat(
+        self, worker: str, status: WorkerStatus, *, run: str = "", context: Mapping[str, object] | None = None
+    ) -> None:
+        await trio.lowlevel.checkpoint()
+        now = self.now()
+        known = self.crew.get(worker)
+        self.crew[worker] = Worker(worker, status, known.started_at if known else now, now)
+        self.signs.append(Beat(worker, status, run, context or {}, now))
+
+    async def leave(self, worker: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        return self.crew.pop(worker, None) is not None
+
+    async def workers(self) -> tuple[Worker, ...]:
+        await trio.lowlevel.checkpoint()
+        return tuple(self.crew[worker] for worker in sorted(self.crew))
+
+    async def beats(self, worker: str, limit: int = 10) -> tuple[Beat, ...]:
+        await trio.lowlevel.checkpoint()
+        return tuple(beat for beat in reversed(self.signs) if beat.worker == worker)[:limit]
+
+    async def record(self, reading: Reading) -> None:
+        await trio.lowlevel.checkpoint()
+        self.machines.append(MachineSnapshot(reading, self.now()))
+
+    async def readings(self, limit: int = 60) -> tuple[MachineSnapshot, ...]:
+        await trio.lowlevel.checkpoint()
+        return tuple(reversed(self.machines))[:limit]
+
+    async def acquire(self, name: str, owner: str, span: timedelta) -> Lease | None:
+        await trio.lowlevel.checkpoint()
+        return self.grant(name, owner, span)
+
+    def grant(self, name: str, owner: str, span: timedelta) -> Lease | None:
+        now, held = self.now(), self.leases.get(name)
+        if held is not None and held.until > now and held.owner != owner:
+            return None
+        token = 1 if held is None else held.token + 1
+        self.leases[name] = Lease(name, owner, token, now + span)
+        return self.leases[name]
+
+    async def renew(self, lease: Lease, span: timedelta) -> Lease | None:
+        await trio.lowlevel.checkpoint()
+        if not self.holds(lease):
+            return None
+        self.leases[lease.name] = replace(lease, until=self.now() + span)
+        return self.leases[lease.name]
+
+    async def release(self, lease: Lease) -> bool:
+        await trio.lowlevel.checkpoint()
+        if not self.holds(lease):
+            return False
+        self.leases[lease.name] = replace(lease, until=self.now())
+        return True
+
+    async def lease(self, name: str) -> Lease | None:
+        await trio.lowlevel.checkpoint()
+        held = self.leases.get(name)
+        return held if held is not None and held.until > self.now() else None
+
+    def holds(self, lease: Lease | None) -> bool:
+        held = None if lease is None else self.leases.get(lease.name)
+        return lease is not None and held is not None and held.token == lease.token and held.until > self.now()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMessages:
+    whole: MemoryStore
+    lease: Lease | None
+
+    async def accept(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> tuple[Receipt, ...] | None:
+        await trio.lowlevel.checkpoint()
+        if cursor is not None:
+            if not self._works():
+                return None
+            check_words(cursor.channel, cursor.account)
+        self.whole.check_tenants(incoming.session for incoming in batch)
+        check_words(*(text for one in batch for text in (*one.key, str(one.session), one.sender, one.text)))
+        if cursor is not None:
+            place = cursor.channel, cursor.account
+            self.whole.cursors[place] = max(cursor.position, self.whole.cursors.get(place, cursor.position))
         return tuple([self._accept_one(incoming) for incoming in batch])
+
+    async def cursor(self, channel: str, account: str) -> int | None:
+        await trio.lowlevel.checkpoint()
+        return self.whole.cursors.get((channel, account)) if self._works() else None
 
     async def begin(self, turn: str, ids: Sequence[int]) -> tuple[Message, ...]:
         await trio.lowlevel.checkpoint()
         for message in self._those(ids):
             if message.state is MessageState.ACCEPTED:
                 attempts = message.attempts + 1
-                self._open[message.id] = message.moved(MessageState.RUNNING, turn=turn, attempts=attempts)
+                self.whole.open[message.id] = message.moved(MessageState.RUNNING, turn=turn, attempts=attempts)
         return tuple(message for message in self._those(ids) if message.turn == turn)
 
-    async def settle(self, turn: str, ids: Sequence[int], state: MessageState, notes: Sequence[Note]) -> bool:
+    async def settle(
+        self,
+        turn: str,
+        ids: Sequence[int],
+        state: MessageState,
+        notes: Sequence[Note],
+        said: Sequence[Said] = (),
+        context: float | None = None,
+    ) -> bool:
         await trio.lowlevel.checkpoint()
         mine = [message for message in self._those(ids) if message.turn == turn]
         if not mine:
             return False
-        for message in mine:
-            self._end(message.moved(state))
+        ended = [message.moved(state) for message in mine]
+        self.whole.check_tenants(note.session for note in notes)
+        check_words(*(note.text for note in notes), *(one.text for one in said))
+        for message in ended:
+            self._end(message)
         for note in notes:
-            reply = Reply(next(self._ids), note, tuple(message.id for message in mine))
-            self._outbox[reply.id] = reply
+            reply = Reply(next(self.whole.ids), note, tuple(message.id for message in mine))
+            self.whole.outbox[reply.id] = reply
+        if said or context is not None:
+            kept = self.whole.keep(mine[0].session)
+            figure = kept.standing.context if context is None else context
+            self.whole.write_down(replace(kept, standing=replace(kept.standing, context=figure)), said)
         return True
 
     async def stop(
         self, session: SessionKey, upto: int, *, sender: str | None = None, only: Sequence[int] | None = None
     ) -> tuple[Message, ...]:
         await trio.lowlevel.checkpoint()
-        candidates = list(self._open.values()) if only is None else self._those(only)
+        candidates = self._those(self.whole.open if only is None else only)
         stopped = [
             message
-            for message in candidates
+            for message in sorted(candidates, key=lambda message: message.id)
             if message.session == session
             and message.id <= upto
             and sender in (None, message.incoming.sender)
@@ -81,48 +385,71 @@ class MemoryStore:
     async def put_back(self, turn: str, ids: Sequence[int]) -> None:
         await trio.lowlevel.checkpoint()
         for message in self._those(ids):
-            if message.turn == turn:
-                self._open[message.id] = message.moved(MessageState.ACCEPTED, attempts=message.attempts - 1)
+            if message.state is MessageState.RUNNING and message.turn == turn:
+                self.whole.open[message.id] = message.moved(MessageState.ACCEPTED, attempts=message.attempts - 1)
 
     async def resume(self) -> tuple[Message, ...]:
         await trio.lowlevel.checkpoint()
-        for message in list(self._open.values()):
+        for message in self._those(self.whole.open):
             if message.state is MessageState.RUNNING:
-                self._open[message.id] = message.moved(MessageState.ACCEPTED)
-        return tuple(sorted(self._open.values(), key=lambda message: message.id))
+                self.whole.open[message.id] = message.moved(MessageState.ACCEPTED)
+        return tuple(sorted(self._those(self.whole.open), key=lambda message: message.id))
 
-    async def outbox(self, limit: int, skip: Collection[SessionKey] = ()) -> tuple[Reply, ...]:
+    async def waiting(self) -> tuple[Message, ...]:
         await trio.lowlevel.checkpoint()
-        due = [reply for reply in self._outbox.values() if reply.note.session not in skip]
+        waiting = [one for one in self._those(self.whole.open) if one.state is MessageState.ACCEPTED]
+        return tuple(sorted(waiting, key=lambda message: message.id))
+
+    async def standings(self, sessions: Collection[SessionKey]) -> Mapping[SessionKey, Standing]:
+        await trio.lowlevel.checkpoint()
+        return {key: self._standing(key) for key in sessions}
+
+    async def outbox(self, limit: int, skip: Collection[Address] = ()) -> tuple[Reply, ...]:
+        await trio.lowlevel.checkpoint()
+        replies = self.whole.outbox.values() if self._works() else ()
+        due = [reply for reply in replies if reply.note.session.address not in skip]
         ordered = sorted(due, key=lambda reply: (not reply.note.urgent, reply.id))
         return tuple(ordered[:limit])
 
-    async def sent(self, reply: int) -> None:
+    async def progress(self, reply: int, parts: int, live: str) -> bool:
         await trio.lowlevel.checkpoint()
-        self._outbox.pop(reply, None)
+        check_words(live)
+        row = self.whole.outbox.get(reply)
+        if row is None or not self._works():
+            return False
+        self.whole.outbox[reply] = replace(row, parts=max(parts, row.parts), live=live)
+        return True
 
-    def _accept_one(self, incoming: Incoming) -> Receipt:
-        seen = self._seen.get(incoming.key)
-        if seen is not None:
-            row = self._open.get(seen.id)
-            return Receipt(seen.id, seen.state if row is None else row.state, row, fresh=False)
-        message = Message(next(self._ids), incoming, self.now())
-        self._open[message.id] = message
-        self._seen[incoming.key] = Seen(message.id, message.state, message.accepted_at)
-        return Receipt(message.id, message.state, message, fresh=True)
+    async def sent(self, reply: int) -> bool:
+        await trio.lowlevel.checkpoint()
+        return self._works() and self.whole.outbox.pop(reply, None) is not None
+
+    def _works(self) -> bool:
+        return self.lease is not None and self.lease.name == CHAT_LEASE and self.whole.holds(self.lease)
 
     def _those(self, ids: Iterable[int]) -> list[Message]:
-        return [self._open[number] for number in ids if number in self._open]
+        known = self.whole.open if self._works() else {}
+        return [known[number] for number in dict.fromkeys(ids) if number in known]
+
+    def _standing(self, key: SessionKey) -> Standing:
+        kept = self.whole.kept.get(key)
+        return Standing() if kept is None else kept.standing
+
+    def _accept_one(self, incoming: Incoming) -> Receipt:
+        """One delivery; the key of an open message is never forgotten, that of an ended one after a week."""
+        whole, standing = self.whole, self._standing(incoming.session)
+        for message in whole.open.values():
+            if message.incoming.key == incoming.key:
+                return Receipt(message.id, message.state, message, fresh=False, standing=standing)
+        seen = whole.seen.get(incoming.key)
+        if seen is not None and seen.at > whole.now() - REMEMBER_KEYS:
+            return Receipt(seen.id, seen.state, None, fresh=False, standing=standing)
+        whole.seen.pop(incoming.key, None)
+        message = Message(next(whole.ids), incoming, whole.now())
+        whole.open[message.id] = message
+        return Receipt(message.id, message.state, message, fresh=True, standing=standing)
 
     def _end(self, message: Message) -> None:
-        del self._open[message.id]
-        key = message.incoming.key
-        self._seen[key] = self._ended[key] = Seen(message.id, message.state, self.now())
-
-    def _forget_old_keys(self) -> None:
-        oldest = self.now() - REMEMBER_KEYS
-        while self._ended:
-            key, seen = next(iter(self._ended.items()))
-            if seen.at > oldest:
-                return
-            del self._seen[key], self._ended[key]
+        del self.whole.open[message.id]
+        seen = Seen(message.id, message.state, message.session.tenant, self.whole.now())
+        self.whole.seen[message.incoming.key] = seen

@@ -1,4 +1,4 @@
-"""What is kept: messages, the moves they may make, and the replies they lead to. Values only.
+"""What is kept: messages and the moves they may make, replies, sessions, tenants, workers. Values only.
 
     accepted ──▶ running ──▶ done | stopped | failed | quarantined
        │  ▲         │
@@ -6,18 +6,30 @@
        └──▶ stopped | dropped | failed | quarantined
 
 A message is one accepted row. A turn is one or more messages that run together; its id is the token that every later
-write about them carries.
+write about them carries. A lease is the same for a whole process: it names who may work on messages at all.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
+
+DEFAULT_TENANT = "default"
+CHAT_LEASE = "chat"
+"""Whoever holds it works on messages; everybody else may only hand them in."""
+
+REMEMBER_KEYS = timedelta(days=7)
+KEEP_BEATS = timedelta(days=7)
+KEEP_READINGS = timedelta(days=30)
+USED_LATELY = timedelta(minutes=1)
+"""A token's last use is noted this exactly, so that not every request costs a write."""
 
 
 class MessageState(StrEnum):
@@ -61,6 +73,15 @@ MOVES: dict[MessageState, frozenset[MessageState]] = {
 }
 
 
+class Address(NamedTuple):
+    """Where a reply goes; what is said there keeps its order."""
+
+    channel: str
+    account: str
+    chat: str
+    thread: str
+
+
 @dataclass(frozen=True, slots=True)
 class SessionKey:
     """Which conversation: its text form joins the seven parts with colons, each part made safe for that."""
@@ -72,6 +93,10 @@ class SessionKey:
     chat: str
     thread: str = ""
     epoch: int = 0
+
+    @property
+    def address(self) -> Address:
+        return Address(self.channel, self.account, self.chat, self.thread)
 
     def __str__(self) -> str:
         parts = (self.tenant, self.agent, self.channel, self.account, self.chat, self.thread)
@@ -95,6 +120,15 @@ class DeliveryKey(NamedTuple):
     channel: str
     account: str
     external_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a channel has been read. It only moves forward."""
+
+    channel: str
+    account: str
+    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +188,7 @@ class Receipt:
     """The row, while it is open."""
     fresh: bool
     """This delivery made the row."""
+    standing: Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +209,189 @@ class Reply:
     note: Note
     answers: tuple[int, ...]
     """The messages that this is said about."""
+    parts: int = 0
+    """How many of its parts the channel has taken already."""
+    live: str = ""
+    """The channel's id of the message that shows it while it grows."""
+
+
+# ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+QueueMode = Literal["queue", "followup", "collect", "steer", "interrupt"]
+DropPolicy = Literal["old", "new"]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPolicy:
+    """What somebody has set for one conversation; what is None follows the settings."""
+
+    mode: QueueMode | None = None
+    cap: int | None = None
+    drop: DropPolicy | None = None
+    debounce_ms: int | None = None
+    max_concurrent: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("mode", self.mode, QueueMode), ("drop", self.drop, DropPolicy)):
+            if value is not None and value not in get_args(known):
+                raise ValueError(f"{name} {value!r}: expected one of {', '.join(get_args(known))}")
+        for name, number, least in (
+            ("cap", self.cap, 1),
+            ("debounce_ms", self.debounce_ms, 0),
+            ("max_concurrent", self.max_concurrent, 1),
+        ):
+            if number is not None and (type(number) is not int or not least <= number <= MOST):
+                raise ValueError(f"{name} {number!r}: expected a whole number from {least} to {MOST}")
+
+
+MOST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the messages of a session are to be treated."""
+
+    policy: SessionPolicy = SessionPolicy()
+    context: float = 0.0
+    """How much of the model's window its history fills, 0 to 1."""
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something to be remembered of a conversation. ``data`` is what JSON can hold."""
+
+    role: Role
+    text: str
+    data: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a transcript; numbers rise by one from 1, also when older lines are trimmed away."""
+
+    number: int
+    at: datetime
+    said: Said
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What is kept of a conversation."""
+
+    key: SessionKey
+    standing: Standing
+    lines: int
+    """The number of its newest line, 0 if nothing was said."""
+    trimmed: int
+    """The number up to which lines are gone."""
+    updated_at: datetime
+
+
+# ── tenants and tokens ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    id: str
+    name: str
+    zone: str
+    enabled: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token as it is handed in: the secret itself never reaches the store, only its SHA-256 in hexadecimal."""
+
+    id: str
+    tenant: str
+    name: str
+    digest: str
+    scopes: tuple[str, ...] = ()
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiToken:
+    new: NewToken
+    created_at: datetime
+    last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    def opens_at(self, now: datetime) -> bool:
+        """Whether it is still good for anything."""
+        return self.revoked_at is None and (self.new.expires_at is None or now < self.new.expires_at)
+
+
+# ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class WorkerStatus(StrEnum):
+    ALIVE = "alive"
+    IDLE = "idle"
+    BUSY = "busy"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One process that works on this store."""
+
+    id: str
+    status: WorkerStatus
+    started_at: datetime
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A sign of life of a worker, about one of its runs if that is named."""
+
+    worker: str
+    status: WorkerStatus
+    run: str
+    context: Mapping[str, object]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the machine looked like; a figure that could not be read is None."""
+
+    worker: str
+    active_workers: int = 0
+    active_runs: int = 0
+    cpu_percent: float | None = None
+    memory_mb: float | None = None
+    context: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSnapshot:
+    reading: Reading
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to do something alone, until a moment. Every grant has a higher token than the one before it."""
+
+    name: str
+    owner: str
+    token: int
+    until: datetime
+
+
+class Tidied(NamedTuple):
+    """How much a round of tidying has removed."""
+
+    keys: int
+    beats: int
+    readings: int

@@ -11,11 +11,23 @@ import trio
 from store.protocols import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from gateway.protocols import AgentContext, ChannelError, Turn
     from store.protocols import MessageStore
-    from store.records import Incoming, Message, MessageState, Note, Receipt, Reply, SessionKey
+    from store.records import (
+        Address,
+        Cursor,
+        Incoming,
+        Message,
+        MessageState,
+        Note,
+        Receipt,
+        Reply,
+        Said,
+        SessionKey,
+        Standing,
+    )
 
 Answer = TypeVar("Answer")
 
@@ -155,14 +167,25 @@ class TroubledStore:
     held: dict[str, trio.Event] = field(default_factory=dict)
     failed: Counter[str] = field(default_factory=Counter)
 
-    async def accept(self, batch: Sequence[Incoming]) -> tuple[Receipt, ...]:
-        return await self._do("accept", lambda: self.inner.accept(batch))
+    async def accept(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> tuple[Receipt, ...] | None:
+        return await self._do("accept", lambda: self.inner.accept(batch, cursor))
+
+    async def cursor(self, channel: str, account: str) -> int | None:
+        return await self._do("cursor", lambda: self.inner.cursor(channel, account))
 
     async def begin(self, turn: str, ids: Sequence[int]) -> tuple[Message, ...]:
         return await self._do("begin", lambda: self.inner.begin(turn, ids))
 
-    async def settle(self, turn: str, ids: Sequence[int], state: MessageState, notes: Sequence[Note]) -> bool:
-        return await self._do("settle", lambda: self.inner.settle(turn, ids, state, notes))
+    async def settle(
+        self,
+        turn: str,
+        ids: Sequence[int],
+        state: MessageState,
+        notes: Sequence[Note],
+        said: Sequence[Said] = (),
+        context: float | None = None,
+    ) -> bool:
+        return await self._do("settle", lambda: self.inner.settle(turn, ids, state, notes, said, context))
 
     async def stop(
         self, session: SessionKey, upto: int, *, sender: str | None = None, only: Sequence[int] | None = None
@@ -175,10 +198,19 @@ class TroubledStore:
     async def resume(self) -> tuple[Message, ...]:
         return await self._do("resume", self.inner.resume)
 
-    async def outbox(self, limit: int, skip: Collection[SessionKey] = ()) -> tuple[Reply, ...]:
+    async def waiting(self) -> tuple[Message, ...]:
+        return await self._do("waiting", self.inner.waiting)
+
+    async def standings(self, sessions: Collection[SessionKey]) -> Mapping[SessionKey, Standing]:
+        return await self._do("standings", lambda: self.inner.standings(sessions))
+
+    async def outbox(self, limit: int, skip: Collection[Address] = ()) -> tuple[Reply, ...]:
         return await self._do("outbox", lambda: self.inner.outbox(limit, skip))
 
-    async def sent(self, reply: int) -> None:
+    async def progress(self, reply: int, parts: int, live: str) -> bool:
+        return await self._do("progress", lambda: self.inner.progress(reply, parts, live))
+
+    async def sent(self, reply: int) -> bool:
         return await self._do("sent", lambda: self.inner.sent(reply))
 
     async def _do(self, verb: str, call: Callable[[], Awaitable[Answer]]) -> Answer:

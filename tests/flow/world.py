@@ -12,8 +12,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from gateway.app import Gateway, open_gateway
 from gateway.settings import load_settings
-from store.memory import MemoryStore
-from store.records import DeliveryKey, Incoming, SessionKey
+from store.memory import MemoryMessages, MemoryStore
+from store.records import CHAT_LEASE, DeliveryKey, Incoming, SessionKey
 from tests.flow.edges import FakeChannel, Scripted
 
 if TYPE_CHECKING:
@@ -40,9 +40,10 @@ def incoming(
     return Incoming(key, session, sender, text, group=group, admin=admin)
 
 
-def new_store() -> MemoryStore:
+def new_store() -> MemoryMessages:
     """A store whose week passes with the test's clock."""
-    return MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=trio.current_time()))
+    whole = MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=trio.current_time()))
+    return whole.messages(whole.grant(CHAT_LEASE, "flow", timedelta(days=36_500)))
 
 
 class World:

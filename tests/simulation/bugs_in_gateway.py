@@ -137,9 +137,9 @@ def runs_duplicates() -> Iterator[Any]:
     """A second delivery is scheduled although the first is still being worked on."""
     real = Inbound._take
 
-    def take(inbound: Inbound, messages: Iterable[Message], **how: Any) -> None:
+    def take(inbound: Inbound, messages: Iterable[Message], *rest: Any, **how: Any) -> None:
         inbound._in_hand._ids.clear()
-        real(inbound, messages, **how)
+        real(inbound, messages, *rest, **how)
 
     yield patch.object(Inbound, "_take", take)
 
@@ -149,8 +149,8 @@ def resumes_only_what_waited() -> Iterator[Any]:
     """What was running when the process died is left lying."""
     real = Inbound.resume
 
-    def resume(inbound: Inbound, messages: Iterable[Message]) -> None:
-        real(inbound, [message for message in messages if not message.attempts])
+    def resume(inbound: Inbound, messages: Iterable[Message], standings: Any) -> None:
+        real(inbound, [message for message in messages if not message.attempts], standings)
 
     yield patch.object(Inbound, "resume", resume)
 
@@ -160,8 +160,8 @@ def resumes_backwards() -> Iterator[Any]:
     """After a restart the newest message comes first."""
     real = Inbound.resume
 
-    def resume(inbound: Inbound, messages: Iterable[Message]) -> None:
-        real(inbound, reversed(list(messages)))
+    def resume(inbound: Inbound, messages: Iterable[Message], standings: Any) -> None:
+        real(inbound, list(reversed(list(messages))), standings)
 
     yield patch.object(Inbound, "resume", resume)
 
@@ -169,4 +169,4 @@ def resumes_backwards() -> Iterator[Any]:
 @planted
 def resumes_as_if_new() -> Iterator[Any]:
     """After a restart what was running is treated like a new message: it waits for others and runs with them."""
-    yield patch.object(Inbound, "resume", lambda inbound, messages: inbound._take(messages))
+    yield patch.object(Inbound, "resume", lambda inbound, *what: inbound._take(*what))

@@ -20,9 +20,9 @@ from tests.simulation.history import What
 from tests.simulation.world import Crashed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from store.records import Incoming, Message, Note, Receipt, Reply, SessionKey
+    from store.records import Address, Cursor, Incoming, Message, Note, Receipt, Reply, Said, SessionKey, Standing
     from tests.simulation.world import Life, World
 
 
@@ -37,9 +37,10 @@ class FaultyStore:
         self._rows = world.rows
         self._tasks: dict[trio.lowlevel.Task, int] = {}
 
-    async def accept(self, batch: Sequence[Incoming]) -> tuple[Receipt, ...]:
+    async def accept(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> tuple[Receipt, ...] | None:
         await self._before("accept")
-        receipts = await self._memory.accept(batch)
+        receipts = await self._memory.accept(batch, cursor)
+        assert receipts is not None
         for receipt, incoming in zip(receipts, batch, strict=True):
             if receipt.fresh:
                 self._rows[receipt.id] = ""
@@ -68,10 +69,18 @@ class FaultyStore:
         self._tell(What.ANSWER, text=verb)
         return messages
 
-    async def settle(self, turn: str, ids: Sequence[int], state: MessageState, notes: Sequence[Note]) -> bool:
+    async def settle(
+        self,
+        turn: str,
+        ids: Sequence[int],
+        state: MessageState,
+        notes: Sequence[Note],
+        said: Sequence[Said] = (),
+        context: float | None = None,
+    ) -> bool:
         verb = f"settle {name(turn)}"
         await self._before(verb, ids)
-        settled = await self._memory.settle(turn, ids, state, notes)
+        settled = await self._memory.settle(turn, ids, state, notes, said, context)
         if settled:
             mine = self._mine(turn, ids)
             self._end(mine)
@@ -113,18 +122,31 @@ class FaultyStore:
         self._tell(What.RESUMED, ids=tuple(message.id for message in messages))
         return messages
 
-    async def outbox(self, limit: int, skip: Collection[SessionKey] = ()) -> tuple[Reply, ...]:
+    async def cursor(self, channel: str, account: str) -> int | None:
+        return await self._memory.cursor(channel, account)
+
+    async def waiting(self) -> tuple[Message, ...]:
+        return await self._memory.waiting()
+
+    async def standings(self, sessions: Collection[SessionKey]) -> Mapping[SessionKey, Standing]:
+        return await self._memory.standings(sessions)
+
+    async def progress(self, reply: int, parts: int, live: str) -> bool:
+        return await self._memory.progress(reply, parts, live)
+
+    async def outbox(self, limit: int, skip: Collection[Address] = ()) -> tuple[Reply, ...]:
         await self._before("outbox")
         replies = await self._memory.outbox(limit, skip)
         await self._after("outbox")
         self._tell(What.ANSWER, text="outbox", detail=",".join(str(reply.id) for reply in replies))
         return replies
 
-    async def sent(self, reply: int) -> None:
+    async def sent(self, reply: int) -> bool:
         await self._before("sent")
-        await self._memory.sent(reply)
+        sent = await self._memory.sent(reply)
         await self._after("sent")
         self._tell(What.ANSWER, text="sent", detail=str(reply))
+        return sent
 
     def _number_of_task(self) -> int:
         """Tells apart who asks for the same at the same time; one who asks again has the same number."""

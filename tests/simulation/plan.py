@@ -6,16 +6,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
-from gateway.settings import (
-    DropPolicy,
-    LaneSettings,
-    QueueMode,
-    QueueSettings,
-    SessionSettings,
-    Settings,
-    ShutdownSettings,
-)
-from store.records import SessionKey
+from gateway.settings import LaneSettings, QueueSettings, SessionSettings, Settings, ShutdownSettings
+from store.records import DropPolicy, QueueMode, SessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from store.memory import MemoryStore
+from store.records import CHAT_LEASE
 from tests.simulation.history import Event, Found, What
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ BEGINNING = datetime(2030, 1, 1, tzinfo=UTC)
 
 class Crashed(Exception):
     """The process that asks this is no longer there."""
+
+
+def wall_time() -> datetime:
+    """The world is made before its clock runs."""
+    return BEGINNING + timedelta(seconds=trio.current_time() if trio.lowlevel.in_trio_run() else 0)
 
 
 @dataclass(eq=False, slots=True)
@@ -43,7 +49,8 @@ class World:
         self.step = 0
         self.found: Found | None = None
         self.lives = [Life(0, dead=True)]
-        self.memory = MemoryStore(lambda: BEGINNING + timedelta(seconds=trio.current_time()))
+        whole = MemoryStore(wall_time, {chat.key.tenant for chat in plan.chats})
+        self.memory = whole.messages(whole.grant(CHAT_LEASE, "sim", timedelta(days=36_500)))
         self.rows: dict[int, str] = {}
         """The open messages as the store's contract has them: each with the turn that it runs in, if it does."""
         self.labels = {str(chat.key): chat.name for chat in plan.chats}

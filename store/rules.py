@@ -1,0 +1,31 @@
+"""The rules that every store keeps, and the words in which a breach of one is told."""
+
+from __future__ import annotations
+
+from store.protocols import RuleBroken
+from store.records import DEFAULT_TENANT
+
+
+def check_words(*texts: str) -> None:
+    """Half a character cannot be written anywhere."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise half_a_character(text) from None
+
+
+def half_a_character(text: str) -> RuleBroken:
+    return RuleBroken(f"{text[:40]!r} holds half a character (a lone surrogate), which no store can keep")
+
+
+def unknown_tenant(tenant: str) -> RuleBroken:
+    return RuleBroken(f"there is no tenant {tenant!r}: create it first", tenant=tenant)
+
+
+def default_stays() -> RuleBroken:
+    return RuleBroken(f"the tenant {DEFAULT_TENANT!r} cannot be deleted: the gateway's own chats belong to it")
+
+
+def not_json(reason: object) -> RuleBroken:
+    return RuleBroken(f"what comes with it cannot be written as JSON: {reason}")
