@@ -46,7 +46,7 @@ from store.records import (
     Worker,
     WorkerStatus,
 )
-from store.rules import check_words, default_stays, unknown_tenant
+from store.rules import check_session, check_words, default_stays, plain_json, unknown_tenant
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
@@ -62,6 +62,12 @@ class Seen(NamedTuple):
     state: MessageState
     tenant: str
     at: datetime
+
+
+def copied(said: Sequence[Said]) -> list[Said]:
+    """What is kept is not changed by whoever still holds the data that came with it."""
+    check_words(*(one.text for one in said))
+    return [replace(one, data=plain_json(one.data)) for one in said]
 
 
 class MemoryStore:
@@ -124,8 +130,7 @@ class MemoryStore:
 
     async def remember(self, key: SessionKey, said: Sequence[Said]) -> int:
         await trio.lowlevel.checkpoint()
-        check_words(*(one.text for one in said))
-        return self.write_down(self.keep(key), said).lines
+        return self.write_down(self.keep(key), copied(said)).lines
 
     async def transcript(self, key: SessionKey, *, after: int = 0, limit: int = 100) -> tuple[Line, ...]:
         await trio.lowlevel.checkpoint()
@@ -167,6 +172,7 @@ class MemoryStore:
 
     def check_tenants(self, sessions: Iterable[SessionKey]) -> None:
         for session in sessions:
+            check_session(session)
             if session.tenant not in self.people:
                 raise unknown_tenant(session.tenant)
 
@@ -247,10 +253,12 @@ class MemoryStore:
         self, worker: str, status: WorkerStatus, *, run: str = "", context: Mapping[str, object] | None = None
     ) -> None:
         await trio.lowlevel.checkpoint()
+        check_words(worker, run)
+        about = plain_json(context or {})
         now = self.now()
         known = self.crew.get(worker)
         self.crew[worker] = Worker(worker, status, known.started_at if known else now, now)
-        self.signs.append(Beat(worker, status, run, context or {}, now))
+        self.signs.append(Beat(worker, status, run, about, now))
 
     async def leave(self, worker: str) -> bool:
         await trio.lowlevel.checkpoint()
@@ -266,7 +274,8 @@ class MemoryStore:
 
     async def record(self, reading: Reading) -> None:
         await trio.lowlevel.checkpoint()
-        self.machines.append(MachineSnapshot(reading, self.now()))
+        check_words(reading.worker)
+        self.machines.append(MachineSnapshot(replace(reading, context=plain_json(reading.context)), self.now()))
 
     async def readings(self, limit: int = 60) -> tuple[MachineSnapshot, ...]:
         await trio.lowlevel.checkpoint()
@@ -274,6 +283,7 @@ class MemoryStore:
 
     async def acquire(self, name: str, owner: str, span: timedelta) -> Lease | None:
         await trio.lowlevel.checkpoint()
+        check_words(name, owner)
         return self.grant(name, owner, span)
 
     def grant(self, name: str, owner: str, span: timedelta) -> Lease | None:
@@ -320,7 +330,7 @@ class MemoryMessages:
                 return None
             check_words(cursor.channel, cursor.account)
         self.whole.check_tenants(incoming.session for incoming in batch)
-        check_words(*(text for one in batch for text in (*one.key, str(one.session), one.sender, one.text)))
+        check_words(*(text for one in batch for text in (*one.key, one.sender, one.text)))
         if cursor is not None:
             place = cursor.channel, cursor.account
             self.whole.cursors[place] = max(cursor.position, self.whole.cursors.get(place, cursor.position))
@@ -353,16 +363,17 @@ class MemoryMessages:
             return False
         ended = [message.moved(state) for message in mine]
         self.whole.check_tenants(note.session for note in notes)
-        check_words(*(note.text for note in notes), *(one.text for one in said))
+        check_words(*(note.text for note in notes))
+        lines = copied(said)
         for message in ended:
             self._end(message)
         for note in notes:
             reply = Reply(next(self.whole.ids), note, tuple(message.id for message in mine))
             self.whole.outbox[reply.id] = reply
-        if said or context is not None:
+        if lines or context is not None:
             kept = self.whole.keep(mine[0].session)
             figure = kept.standing.context if context is None else context
-            self.whole.write_down(replace(kept, standing=replace(kept.standing, context=figure)), said)
+            self.whole.write_down(replace(kept, standing=replace(kept.standing, context=figure)), lines)
         return True
 
     async def stop(

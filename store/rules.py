@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import orjson
+
 from store.protocols import RuleBroken
 from store.records import DEFAULT_TENANT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from store.records import SessionKey
 
 
 def check_words(*texts: str) -> None:
@@ -13,6 +22,22 @@ def check_words(*texts: str) -> None:
             text.encode()
         except UnicodeEncodeError:
             raise half_a_character(text) from None
+
+
+def check_session(session: SessionKey) -> None:
+    check_words(session.tenant, session.agent, *session.address)
+
+
+def plain_json(data: Mapping[str, object]) -> dict[str, object]:
+    """A copy that nobody else can change. What would not come back from JSON as it is, NaN for instance, is refused."""
+    given = dict(data)
+    try:
+        copy: dict[str, object] = orjson.loads(orjson.dumps(given))
+    except TypeError as refused:
+        raise not_json(refused) from None
+    if copy != given:
+        raise not_json(f"{given!r:.80} would come back as {copy!r:.80}")
+    return copy
 
 
 def half_a_character(text: str) -> RuleBroken:
