@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import EnvSettingsSource
 
 from gateway.env_file import EnvFile, read_env_file
 from gateway.variables import PREFIX, Group, SettingsTree, Variable, variable_name, variables
 from store.records import DropPolicy, QueueMode
 
+StoreMode = Literal["auto", "standalone", "managed"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Origin = Literal["default", "environment", ".env"]
 
@@ -102,6 +103,27 @@ class ShutdownSettings(Group):
     )
 
 
+class DataSettings(Group):
+    """Data: where standalone mode keeps everything"""
+
+    dir: str = Field(
+        "~/.goclaw",
+        min_length=1,
+        description="The directory of messages, sessions and jobs. Only one gateway at a time works in it."
+        " It is made if it is missing.",
+    )
+
+
+class PostgresSettings(Group):
+    """Postgres: where managed mode keeps everything, so that several gateways can share the work"""
+
+    dsn: SecretStr | None = Field(
+        None,
+        description="The database, for instance postgresql://goclaw:password@localhost:5432/goclaw. Server 14 or newer."
+        " `goclaw db status` tells whether it can be used.",
+    )
+
+
 class LogSettings(Group):
     """Log"""
 
@@ -117,7 +139,18 @@ class Settings(SettingsTree):
     queue: QueueSettings = QueueSettings()
     session: SessionSettings = SessionSettings()
     shutdown: ShutdownSettings = ShutdownSettings()
+    mode: Annotated[StoreMode, BeforeValidator(_read_choice)] = Field(
+        "auto",
+        description="standalone: one gateway, files in a directory. managed: a Postgres database that several gateways"
+        " share. auto: managed if GOCLAW_POSTGRES_DSN is set, standalone if not.",
+    )
+    data: DataSettings = DataSettings()
+    postgres: PostgresSettings = PostgresSettings()
     log: LogSettings = LogSettings()
+
+    @property
+    def managed(self) -> bool:
+        return self.postgres.dsn is not None
 
 
 Tree = TypeVar("Tree", bound=SettingsTree)
@@ -171,7 +204,21 @@ class Loaded(Generic[Tree]):
 
 def load_settings(environ: Mapping[str, str], env_file: Path | None) -> Loaded[Settings]:
     """Read all settings from `environ` and `env_file`, or raise `SettingsError` with everything that is wrong."""
-    return load_tree(Settings, environ, env_file)
+    loaded = load_tree(Settings, environ, env_file)
+    if clash := mode_clash(loaded):
+        raise SettingsError((clash,), loaded.warnings)
+    return loaded
+
+
+def mode_clash(loaded: Loaded[Settings]) -> Problem | None:
+    """Files and a database at once is nobody's intention, and neither is a shared database that is not named."""
+    settings = loaded.settings
+    place = "the environment" if loaded.origins["GOCLAW_MODE"] == "environment" else ".env"
+    if settings.mode == "standalone" and settings.postgres.dsn is not None:
+        return Problem("GOCLAW_MODE", "standalone", "managed, or GOCLAW_POSTGRES_DSN left out", place)
+    if settings.mode == "managed" and settings.postgres.dsn is None:
+        return Problem("GOCLAW_MODE", "managed", "standalone, or GOCLAW_POSTGRES_DSN set to a database", place)
+    return None
 
 
 def load_tree(tree: type[Tree], environ: Mapping[str, str], env_file: Path | None) -> Loaded[Tree]:
@@ -228,7 +275,7 @@ def _validate(
     try:
         settings = tree(**_GivenSource(tree, {name.lower(): value for name, value in written.items() if value})())
     except ValidationError as error:
-        bad |= {variable_name(str(item["loc"][0]), str(item["loc"][1])) for item in error.errors()}
+        bad |= {variable_name(*map(str, item["loc"][:2])) for item in error.errors()}
     return settings, [_problem(known[name], given[name]) for name in sorted(bad, key=list(known).index)]
 
 

@@ -1,4 +1,4 @@
-"""What a setting is: a field of a group, known to people as one variable, described once in the model.
+"""What a setting is: a field, mostly of a group, known to people as one variable, described once in the model.
 
 Name, default, range, unit and meaning are read off the model's own schema, so that a message, `goclaw config show` and
 `.env.example` cannot say three different things.
@@ -74,12 +74,13 @@ class Variable:
 
     def value_in(self, settings: SettingsTree) -> object:
         """Give the value in force as people may see it: a secret only as stars."""
-        value = getattr(getattr(settings, self.group), self.field)
+        value = getattr(getattr(settings, self.group) if self.group else settings, self.field)
         return "***" if self.secret and value is not None else value
 
 
-def variable_name(group: str, field: str) -> str:
-    return f"{PREFIX}{group}_{field}".upper()
+def variable_name(*parts: str) -> str:
+    """The variable of a field: of a group and a field in it, or of a field that stands alone."""
+    return f"{PREFIX}{'_'.join(parts)}".upper()
 
 
 def variables(tree: type[SettingsTree]) -> tuple[Variable, ...]:
@@ -97,25 +98,28 @@ def env_example(tree: type[SettingsTree]) -> str:
 
 
 def _groups(tree: type[SettingsTree]) -> Iterator[tuple[str, list[Variable]]]:
+    alone = tree.model_json_schema()["properties"]
     for name, declared in tree.model_fields.items():
         group = declared.annotation
-        if not (isinstance(group, type) and issubclass(group, Group)):
-            raise TypeError(f"{tree.__name__}.{name} is not a Group")
-        fields = group.model_json_schema()["properties"]
-        yield group.__doc__ or name, [_variable(name, field, schema) for field, schema in fields.items()]
+        if isinstance(group, type) and issubclass(group, Group):
+            fields = group.model_json_schema()["properties"]
+            yield group.__doc__ or name, [_variable(name, field, schema) for field, schema in fields.items()]
+        else:
+            yield name.capitalize(), [_variable("", name, alone[name])]
 
 
 def _variable(group: str, field: str, schema: Mapping[str, Any]) -> Variable:
+    # What may be left out hides its type one level down.
+    schema = {**schema, **next((part for part in schema.get("anyOf", ()) if part.get("type") != "null"), {})}
     return Variable(
-        name=variable_name(group, field),
+        name=variable_name(*filter(None, (group, field))),
         group=group,
         field=field,
         default=schema.get("default"),
         about=schema["description"],
         unit=schema.get("unit"),
         expected=_expected(schema),
-        # An optional secret hides its format one level down.
-        secret=any(part.get("format") == "password" for part in (schema, *schema.get("anyOf", ()))),
+        secret=schema.get("format") == "password",
     )
 
 

@@ -27,6 +27,9 @@ DEFAULTS = {
     "GOCLAW_SESSION_MAX_GROUP": 3,
     "GOCLAW_SESSION_RUN_TIMEOUT": 600,
     "GOCLAW_SHUTDOWN_GRACE": 10,
+    "GOCLAW_MODE": "auto",
+    "GOCLAW_DATA_DIR": "~/.goclaw",
+    "GOCLAW_POSTGRES_DSN": None,
     "GOCLAW_LOG_LEVEL": "warning",
 }
 
@@ -45,6 +48,9 @@ OTHERS = {
     "GOCLAW_SESSION_MAX_GROUP": 100,
     "GOCLAW_SESSION_RUN_TIMEOUT": 86_400,
     "GOCLAW_SHUTDOWN_GRACE": 0,
+    "GOCLAW_MODE": "standalone",
+    "GOCLAW_DATA_DIR": "/data",
+    "GOCLAW_POSTGRES_DSN": "postgresql://localhost/goclaw",
     "GOCLAW_LOG_LEVEL": "error",
 }
 
@@ -62,6 +68,7 @@ BEYOND = {
     "GOCLAW_SESSION_MAX_GROUP": ("0", "101"),
     "GOCLAW_SESSION_RUN_TIMEOUT": ("0", "86401"),
     "GOCLAW_SHUTDOWN_GRACE": ("-1", "601"),
+    "GOCLAW_MODE": ("shared",),
     "GOCLAW_LOG_LEVEL": ("loud",),
 }
 
@@ -101,7 +108,7 @@ def test_the_environment_is_read_only_when_handed_in(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_every_variable_reaches_its_own_setting(name: str, tmp_path: Path) -> None:
     """A variable changes the setting of its name and no other, from either source."""
-    changed = DEFAULTS | {name: OTHERS[name]}
+    changed = DEFAULTS | {name: "***" if name == "GOCLAW_POSTGRES_DSN" else OTHERS[name]}
     by_environment = load_settings({name: str(OTHERS[name])}, None)
     by_file = load_settings({}, env_file(tmp_path, f"{name}={OTHERS[name]}\n"))
     assert values(by_environment) == values(by_file) == changed
@@ -255,13 +262,14 @@ def test_settings_are_frozen() -> None:
 
 
 def test_the_example_names_every_setting_and_changes_none(tmp_path: Path) -> None:
-    """The example file as it is sets nothing; with its lines uncommented it sets every variable to its default."""
+    """The example file as it is sets nothing; its lines uncommented set every variable that has a default to it."""
     example = env_example(Settings)
     assert set(load_settings({}, env_file(tmp_path, example)).origins.values()) == {"default"}
-    uncommented = re.sub(r"^# (?=GOCLAW_\w+=)", "", example, flags=re.MULTILINE)
+    assert "# GOCLAW_POSTGRES_DSN=\n" in example
+    uncommented = re.sub(r"^# (?=GOCLAW_\w+=.)", "", example, flags=re.MULTILINE)
     loaded = load_settings({}, env_file(tmp_path, uncommented))
     assert values(loaded) == DEFAULTS
-    assert set(loaded.origins.values()) == {".env"}
+    assert {name for name, origin in loaded.origins.items() if origin == "default"} == {"GOCLAW_POSTGRES_DSN"}
     assert loaded.warnings == ()
 
 
@@ -272,6 +280,37 @@ def test_the_example_tells_meaning_range_unit_and_default() -> None:
         "# A whole number from 1 to 86400 (seconds). Default: 600.\n"
         "# GOCLAW_SESSION_RUN_TIMEOUT=600\n"
     ) in env_example(Settings)
+
+
+DSN = "postgresql://goclaw:hunter2@localhost/goclaw"
+
+
+@pytest.mark.parametrize(
+    ("environ", "managed"),
+    [
+        ({}, False),
+        ({"GOCLAW_MODE": "standalone"}, False),
+        ({"GOCLAW_POSTGRES_DSN": DSN}, True),
+        ({"GOCLAW_POSTGRES_DSN": DSN, "GOCLAW_MODE": "Managed"}, True),
+    ],
+)
+def test_a_database_is_used_as_soon_as_one_is_named(environ: dict[str, str], managed: bool) -> None:
+    """The mode need not be set: without a database there are files, with one there is the database."""
+    assert load_settings(environ, None).settings.managed is managed
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"GOCLAW_MODE": "managed"}, "standalone, or GOCLAW_POSTGRES_DSN set to a database"),
+        ({"GOCLAW_MODE": "standalone", "GOCLAW_POSTGRES_DSN": DSN}, "managed, or GOCLAW_POSTGRES_DSN left out"),
+    ],
+)
+def test_a_mode_that_contradicts_the_database_is_refused(environ: dict[str, str], expected: str) -> None:
+    """Neither of the two is quietly ignored, and the password is not repeated. (P12)"""
+    (problem,) = problems(environ)
+    assert (problem.variable, problem.expected) == ("GOCLAW_MODE", expected)
+    assert "hunter2" not in str(problem)
 
 
 class VaultSettings(Group):
