@@ -1,0 +1,149 @@
+"""One asyncio event loop in a thread of its own, called from trio: the only place where the two meet.
+
+    trio task                      event-loop thread
+    await bridge.run(f, x)  ────▶  a task runs f(x)
+       │ cancelled?         ────▶  the task is cancelled
+       ▼                    ◀────  it has really ended
+
+`run` returns only when the task over there has ended, so that nothing goes on behind the caller's back and a database
+connection is sane again. If the task was cancelled for the caller, `trio.Cancelled` is raised; if it had its value in
+spite of that, the value is returned. A burst of calls wakes the other side once. The thread ends with the block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+
+import outcome
+import trio
+import uvloop
+
+from store.protocols import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Bridge:
+    """Made by `open_bridge`; its verbs are for the trio thread, but for `tell`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._trio = trio.lowlevel.current_trio_token()
+        self._there: deque[Callable[[], None]] = deque()
+        self._back: deque[Callable[[], None]] = deque()
+
+    async def run(self, work: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        """What ``work(*args)`` returns or raises, run as a task of the event loop."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        call = _Call(self, _started(work, args))
+        self.post(call.start)
+        result: T = await call.end()
+        return result
+
+    def post(self, step: Callable[[], None]) -> None:
+        """Have it called on the event loop; steps keep their order."""
+        self._there.append(step)
+        if len(self._there) == 1:
+            self._loop.call_soon_threadsafe(_drain, self._there)
+
+    def tell(self, step: Callable[[], None]) -> None:
+        """Have it called in the trio thread; for what happens on the event loop."""
+        self._back.append(step)
+        if len(self._back) == 1:
+            self._trio.run_sync_soon(_drain, self._back)
+
+
+class _Call:
+    """One task over there and one that waits for it here."""
+
+    def __init__(self, bridge: Bridge, work: Any) -> None:
+        self.bridge = bridge
+        self.work = work
+        self.waiter = trio.lowlevel.current_task()
+        self.raise_cancel: Callable[[], Any] | None = None
+        self.task: asyncio.Task[Any] | None = None
+
+    async def end(self) -> Any:
+        try:
+            return await trio.lowlevel.wait_task_rescheduled(self.abort)
+        except asyncio.CancelledError:
+            if self.raise_cancel is not None:
+                self.raise_cancel()
+            raise StoreUnavailable("the store was closed before this was done: open it and try again") from None
+
+    def abort(self, raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
+        """Wanted here; it is granted when the task over there has ended."""
+        self.raise_cancel = raise_cancel
+        self.bridge.post(self.cancel)
+        return trio.lowlevel.Abort.FAILED
+
+    # ── on the event loop ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        self.task = asyncio.get_running_loop().create_task(self.work)
+        self.task.add_done_callback(self.done)
+
+    def cancel(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+    def done(self, task: asyncio.Task[Any]) -> None:
+        result = outcome.Error(asyncio.CancelledError()) if task.cancelled() else outcome.capture(task.result)
+        self.bridge.tell(lambda: trio.lowlevel.reschedule(self.waiter, result))
+
+
+async def _started(work: Callable[[*Ts], Awaitable[T]], args: tuple[*Ts]) -> T:
+    return await work(*args)
+
+
+def _drain(steps: deque[Callable[[], None]]) -> None:
+    """All that waits. A step stays in the queue until it was done, so whoever adds to a busy one need not wake it.
+
+    Adding and looking happen in two threads: when the last step leaves just as another comes, the other side wakes us
+    again, and finding nothing to do then is no harm.
+    """
+    while steps:
+        steps[0]()
+        steps.popleft()
+
+
+@asynccontextmanager
+async def open_bridge() -> AsyncIterator[Bridge]:
+    """An event loop for the time of the block. What is left on it at the end is cancelled and waited for."""
+    loop = uvloop.new_event_loop()
+    bridge = Bridge(loop)
+    thread = threading.Thread(target=_live, args=(loop,), name="store-bridge", daemon=True)
+    thread.start()
+    try:
+        yield bridge
+    finally:
+        bridge.post(loop.stop)
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(thread.join)
+
+
+def _live(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        loop.run_until_complete(_wind_up())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def _wind_up() -> None:
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+    await asyncio.get_running_loop().shutdown_default_executor()

@@ -1,0 +1,88 @@
+"""Fresh databases on a server: each is cloned from one template that has every migration.
+
+Several test processes share the server, so the template is made under a lock, once for the run whose name it bears.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import asyncpg
+import trio
+
+from store.bridge import open_bridge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAKING = 7_203_551
+
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """Those of one test run on one server."""
+
+    dsn: str
+    run: str
+
+    @property
+    def template(self) -> str:
+        return f"goclaw_test_{self.run}"
+
+    @contextmanager
+    def empty(self) -> Iterator[str]:
+        """The DSN of a database without anything in it."""
+        with self._made("template0") as dsn:
+            yield dsn
+
+    @contextmanager
+    def fresh(self) -> Iterator[str]:
+        """The DSN of a database with the newest schema and no rows."""
+        with self._made(self.template) as dsn:
+            yield dsn
+
+    @contextmanager
+    def _made(self, template: str) -> Iterator[str]:
+        name = f"{self.template}_{uuid4().hex[:12]}"
+        execute(self.dsn, f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        try:
+            yield named(self.dsn, name)
+        finally:
+            execute(self.dsn, f'DROP DATABASE "{name}" WITH (FORCE)')
+
+    def make_template(self) -> None:
+        """Once for all processes of the run; whoever comes second waits until it is whole."""
+        trio.run(self._make_template)
+
+    async def _make_template(self) -> None:
+        async with open_bridge() as bridge:
+            connection = await bridge.run(asyncpg.connect, self.dsn)
+            await bridge.run(connection.execute, f"SELECT pg_advisory_lock({MAKING})")
+            known = f"SELECT FROM pg_database WHERE datname = '{self.template}'"
+            if not await bridge.run(connection.fetch, known):
+                await bridge.run(connection.execute, f'CREATE DATABASE "{self.template}" TEMPLATE template0')
+            await bridge.run(connection.close)
+
+    def drop_template(self) -> None:
+        execute(self.dsn, f'DROP DATABASE IF EXISTS "{self.template}" WITH (FORCE)')
+
+
+def named(dsn: str, database: str) -> str:
+    """The same server, another database."""
+    return urlunsplit(urlsplit(dsn)._replace(path=f"/{database}"))
+
+
+def execute(dsn: str, statement: str) -> None:
+    """For what is not inside a trio program."""
+    trio.run(_execute, dsn, statement)
+
+
+async def _execute(dsn: str, statement: str) -> None:
+    async with open_bridge() as bridge:
+        connection = await bridge.run(asyncpg.connect, dsn)
+        await bridge.run(connection.execute, statement)
+        await bridge.run(connection.close)
