@@ -6,7 +6,7 @@ indexed. What has ended shrinks to its delivery key.
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
@@ -49,7 +49,7 @@ from store.records import (
 from store.rules import check_session, check_words, default_stays, plain_json, unknown_tenant
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from store.records import Address
@@ -94,11 +94,12 @@ class MemoryStore:
     async def listen(self) -> AsyncIterator[AsyncIterator[str]]:
         """Nobody else works on this store, so nothing is ever heard of others."""
 
-        async def heard() -> AsyncIterator[str]:
+        async def heard() -> AsyncGenerator[str]:
             yield POLL
             await trio.sleep_forever()
 
-        yield heard()
+        async with aclosing(heard()) as words:
+            yield words
 
     async def tidy(self) -> Tidied:
         await trio.lowlevel.checkpoint()

@@ -1,0 +1,98 @@
+"""Everything that can be read from a store without changing it, as one value: equal pictures, equal stores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from store.records import CHAT_LEASE, DEFAULT_TENANT, Lease, Message, Receipt, Reply, Tenant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from store.protocols import MessageStore, Store
+    from store.records import Session
+
+    Picture = dict[str, object]
+
+ALL = 10_000
+PLACES = (("fake", "bot"), ("fake", "other"))
+WORKERS = ("w1", "w2")
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+async def picture(
+    whole: Store,
+    store: MessageStore,
+    *,
+    places: Sequence[tuple[str, str]] = PLACES,
+    workers: Sequence[str] = WORKERS,
+    leases: Sequence[str] = (CHAT_LEASE, "other"),
+) -> Picture:
+    """``store`` must hold the lease. Which messages run cannot be read; a second delivery asks for one of them."""
+    tenants = await whole.tenants()
+    kept = [session for tenant in tenants for session in await whole.sessions(tenant.id, limit=ALL)]
+    return {
+        "tenants": tenants,
+        "sessions": kept,
+        "transcripts": [await transcript(whole, session) for session in kept],
+        "tokens": [await whole.tokens(tenant.id) for tenant in tenants],
+        "workers": await whole.workers(),
+        "beats": [await whole.beats(worker, ALL) for worker in workers],
+        "readings": await whole.readings(ALL),
+        "leases": [await whole.lease(name) for name in leases],
+        "cursors": [await store.cursor(*place) for place in places],
+        "waiting": await store.waiting(),
+        "outbox": await store.outbox(ALL),
+    }
+
+
+async def transcript(whole: Store, session: Session) -> object:
+    """Read in both directions, which must agree."""
+    lines = await whole.transcript(session.key, limit=ALL)
+    assert await whole.newest(session.key, ALL) == lines
+    return lines
+
+
+def normal(value: object) -> object:
+    """The same for any two stores that hold the same: each numbers in its own way, so only the order of ids counts."""
+    messages: dict[int, int] = {}
+    replies: dict[int, int] = {}
+    renumbered(value, lambda number: messages.setdefault(number, 0), lambda number: replies.setdefault(number, 0))
+    return renumbered(value, ranks(messages).__getitem__, ranks(replies).__getitem__)
+
+
+def ranks(ids: Iterable[int]) -> dict[int, int]:
+    return {number: rank for rank, number in enumerate(sorted(ids), start=1)}
+
+
+def renumbered(
+    value: object,
+    message: Callable[[int], int],
+    reply: Callable[[int], int],
+    token: Callable[[Lease], int] | None = None,
+) -> object:
+    """The same value under other numbers. When `default` was made is each store's own business."""
+
+    def again(inner: object) -> object:
+        return renumbered(inner, message, reply, token)
+
+    match value:
+        case Message():
+            return replace(value, id=message(value.id))
+        case Receipt():
+            row = None if value.message is None else replace(value.message, id=message(value.message.id))
+            return replace(value, id=message(value.id), message=row)
+        case Reply():
+            return replace(value, id=reply(value.id), answers=tuple(message(number) for number in value.answers))
+        case Lease():
+            return replace(value, token=0 if token is None else token(value))
+        case Tenant(id=str(known)) if known == DEFAULT_TENANT:
+            return replace(value, created_at=LONG_AGO)
+        case dict():
+            return {key: again(inner) for key, inner in value.items()}
+        case list() | tuple() if type(value) in (list, tuple):
+            return [again(inner) for inner in value]
+        case _:
+            return value
