@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
+from store.json_store import open_json
 from store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -52,4 +53,13 @@ class Memory:
         yield MemoryStore(wall)
 
 
-BACKENDS: list[Backend] = [Memory()]
+class Json:
+    name = "json"
+
+    @asynccontextmanager
+    async def open(self, wall: Wall, place: Path, request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+        async with open_json(place, wall) as opened:
+            yield opened
+
+
+BACKENDS: list[Backend] = [Memory(), Json()]
