@@ -1,7 +1,7 @@
 """The composition root: the only place that knows which parts make a gateway, and in which order they start and end.
 
-Start: the store is there, outbound and endings begin to listen, the scheduler opens its lanes, what an earlier process
-left open is taken up again; then the channels may hand messages in.
+Start: the store is opened and the chat lease held, outbound and endings begin to listen, the scheduler opens its lanes,
+what an earlier process left open is taken up again; then the channels may hand messages in.
 End: no message is taken in any more; runs get their grace; how they ended is written; what is in the outbox is sent.
 What never started stays accepted in the store.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import signal
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -18,8 +17,8 @@ from uuid import uuid4
 import trio
 
 from gateway.agents.demo import DemoAgent
-from gateway.channels.terminal import Terminal
-from gateway.clock import utc_now
+from gateway.channels.terminal import WELCOME, Terminal
+from gateway.commands import counted
 from gateway.control import Control
 from gateway.endings import Endings
 from gateway.in_hand import InHand
@@ -27,40 +26,49 @@ from gateway.inbound import Inbound
 from gateway.outbound import Outbound
 from gateway.persist import persist
 from gateway.quiet import Quiet
+from gateway.stores import open_store
+from gateway.tenure import tenure
 from gateway.turn import Turns
 from scheduler import Closed, Scheduler, open_scheduler
-from store.memory import MemoryStore
-from store.records import CHAT_LEASE
+from store.protocols import INBOX, POLL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
     from gateway.protocols import Agent, Channel
     from gateway.settings import Settings
-    from store.protocols import MessageStore
-    from store.records import Incoming, Message
+    from gateway.stores import Opened
+    from store.protocols import MessageStore, Store
+    from store.records import Cursor, Incoming, Lease, Message
 
 ATTEMPTS = 3
 LAST_WORDS_S = 5.0
+TIDY_EVERY_S = 3600.0
 
 
 class Gateway:
     """A running gateway, as the channels see it."""
 
-    def __init__(self, settings: Settings, scheduler: Scheduler, inbound: Inbound, quiet: Quiet) -> None:
+    def __init__(self, settings: Settings, scheduler: Scheduler, inbound: Inbound, quiet: Quiet, taken_up: int) -> None:
         self.scheduler = scheduler
+        self.taken_up = taken_up
+        """How many messages an earlier process had left open."""
         self._settings = settings
         self._inbound = inbound
         self._quiet = quiet
 
-    async def receive(self, batch: Sequence[Incoming]) -> None:
-        """Take messages in; when this returns they are kept."""
-        await self._inbound.receive(batch)
+    async def receive(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> None:
+        """Take messages in; when this returns they are kept, and so is how far the channel was read."""
+        await self._inbound.receive(batch, cursor)
+
+    async def look(self) -> None:
+        """Take up what was handed in elsewhere."""
+        await self._inbound.look()
 
     @property
     def busy(self) -> bool:
-        """Something waits or runs."""
-        return bool(self.scheduler.sessions)
+        """Something is being taken in, waits or runs."""
+        return self._inbound.receiving or bool(self.scheduler.sessions)
 
     async def drained(self) -> None:
         """Wait until everything taken in so far has ended and was said."""
@@ -96,7 +104,7 @@ async def open_gateway(
             standings = await persist(partial(store.standings, {message.session for message in left}))
             inbound.resume(left, standings)
             outbound.poke()
-            gateway = Gateway(settings, scheduler, inbound, quiet)
+            gateway = Gateway(settings, scheduler, inbound, quiet, len(left))
             try:
                 yield gateway
                 await gateway.close()
@@ -114,20 +122,55 @@ async def set_aside_poison(endings: Endings, messages: Sequence[Message]) -> lis
 
 
 async def chat(settings: Settings) -> None:
-    """A chat in this terminal with the demo agent. Nothing is kept on disk.
+    """A chat in this terminal with the demo agent. What was said is kept; what was not answered is answered next time.
 
     Ctrl-C stops what runs, and leaves when nothing does. SIGTERM leaves. Asking twice to leave ends everything at once.
     """
-    terminal, store = Terminal(), MemoryStore(utc_now)
-    messages = store.messages(await store.acquire(CHAT_LEASE, "terminal", timedelta(days=36_500)))
-    async with trio.open_nursery() as nursery:
+    async with open_store(settings) as opened, trio.open_nursery() as nursery:
+        terminal = Terminal()
         nursery.start_soon(terminal.write)
-        async with open_gateway(settings, messages, DemoAgent(), [terminal]) as gateway:
-            await nursery.start(watch_signals, terminal, gateway, nursery.cancel_scope)
-            await terminal.read(gateway)
+        terminal.tell(WELCOME)
+        await work(settings, opened, terminal, nursery)
         with trio.move_on_after(LAST_WORDS_S):  # nobody may be reading any more
             await terminal.flush()
         nursery.cancel_scope.cancel()
+
+
+async def work(settings: Settings, opened: Opened, terminal: Terminal, nursery: trio.Nursery) -> None:
+    """Serve the terminal for as long as this process may work on the messages."""
+    store = opened.store
+    async with (
+        tenure(store, opened.owner, opened.lease_span, lambda holder: terminal.tell(waiting_text(holder))) as lease,
+        open_gateway(settings, store.messages(lease), DemoAgent(), [terminal]) as gateway,
+        trio.open_nursery() as services,
+    ):
+        if gateway.taken_up:
+            terminal.tell(f"Going on with {counted(gateway.taken_up, 'message')} from before.")
+        services.start_soon(look_around, store, gateway)
+        services.start_soon(tidy_up, store)
+        await nursery.start(watch_signals, terminal, gateway, nursery.cancel_scope)
+        await terminal.read(gateway)
+        services.cancel_scope.cancel()
+
+
+def waiting_text(holder: Lease) -> str:
+    return f"Another gateway ({holder.owner}) works on this store; waiting until it has ended. Ctrl-C leaves."
+
+
+async def look_around(store: Store, gateway: Gateway) -> None:
+    """Take up what others hand in, whenever the store tells that there may be something."""
+    async with store.listen() as heard:
+        async for word in heard:
+            if word in (POLL, INBOX):
+                await gateway.look()
+
+
+async def tidy_up(store: Store) -> None:
+    """Let the store forget what it need not keep any longer."""
+    while True:
+        while any(await persist(store.tidy)):
+            await trio.lowlevel.checkpoint()
+        await trio.sleep(TIDY_EVERY_S)
 
 
 async def watch_signals(

@@ -1,15 +1,17 @@
 """The command `goclaw`: data goes to stdout, talk to stderr, and bad input ends in a sentence, never in a traceback.
 
-Exit codes: 0 all went well, 1 it failed, 2 the command line was not understood, 78 the settings cannot be used.
+Exit codes: 0 all went well, 1 it failed, 2 the command line was not understood, 69 something that it needs is not to be
+had (a directory, a database), 78 the settings cannot be used.
 """
 
 import json
 import logging
 import os
+from collections.abc import Awaitable, Callable
 from enum import IntEnum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeVar
 
 import trio
 import typer
@@ -19,9 +21,13 @@ from rich.text import Text
 
 from gateway.app import chat as run_chat
 from gateway.settings import Loaded, Settings, SettingsError, Unknown, load_settings
+from gateway.tenure import TenureOver
 from gateway.variables import env_example, variables
+from store.protocols import StoreError
 
 ENV_FILE: Final = Path(".env")
+
+Answer = TypeVar("Answer")
 
 # Wide enough that no line for a pipe is ever folded.
 _UNCUT: Final = 10_000
@@ -31,6 +37,7 @@ class ExitCode(IntEnum):
     OK = 0
     FAILED = 1
     USAGE = 2
+    UNAVAILABLE = 69
     CONFIG = 78
 
 
@@ -67,7 +74,7 @@ def chat() -> None:
     """Chat in this terminal with the built-in demo agent."""
     settings = settings_or_exit().settings
     logging.basicConfig(level=settings.log.level.upper(), format="%(levelname)s %(name)s: %(message)s")
-    trio.run(run_chat, settings)
+    run_or_exit(run_chat, settings)
 
 
 @config.command()
@@ -106,6 +113,26 @@ def settings_or_exit() -> Loaded[Settings]:
         raise typer.Exit(ExitCode.CONFIG) from None
     _tell_warnings(loaded.warnings)
     return loaded
+
+
+def run_or_exit(main: Callable[[Settings], Awaitable[Answer]], settings: Settings) -> Answer:
+    """Run it; what the store cannot do for it is told in a sentence and ends the command with code 69."""
+    reasons: list[BaseException] = []
+    try:
+        return trio.run(main, settings)
+    except* (StoreError, TenureOver) as caught:
+        reasons += leaves(caught)
+    for reason in reasons:
+        talk("error", "bold red", str(reason))
+    raise typer.Exit(ExitCode.UNAVAILABLE)
+
+
+def leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    return [
+        leaf
+        for error in group.exceptions
+        for leaf in (leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    ]
 
 
 def talk(label: str, style: str, text: str) -> None:

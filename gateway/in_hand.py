@@ -29,6 +29,11 @@ class InHand:
     def __iter__(self) -> Iterator[int]:
         return iter(self._ids)
 
+    @property
+    def under_way(self) -> bool:
+        """Somebody waits for the store to take something in."""
+        return bool(self._deliveries)
+
     def take(self, messages: Iterable[int]) -> None:
         self._ids.update(messages)
 

@@ -10,6 +10,7 @@ could start, and what came before it in the same session is never scheduled at a
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.commands import Command, parse_command
@@ -51,6 +52,10 @@ class Inbound:
         self._in_hand = in_hand
         self._alone, self._shared = policies(settings)
 
+    @property
+    def receiving(self) -> bool:
+        return self._in_hand.under_way
+
     async def receive(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> None:
         """Take a batch in. When this returns all of it is kept, the cursor too, and the channel may say so."""
         batch = [readable(incoming) for incoming in batch]
@@ -60,6 +65,14 @@ class Inbound:
                 raise GivenUp("another gateway works on the messages now; this one has not taken these in")
             new = [r.message for r in receipts if r.message is not None and r.state is MessageState.ACCEPTED]
             self._take(new, {r.message.session: r.standing for r in receipts if r.message is not None})
+
+    async def look(self) -> None:
+        """Take up what is accepted and not in hand: somebody else has handed it in."""
+        with self._in_hand.delivery():
+            messages = await persist(self._store.waiting)
+            sessions = {message.session for message in messages if message.id not in self._in_hand}
+            standings = await persist(partial(self._store.standings, sessions))
+            self._take([message for message in messages if message.session in standings], standings)
 
     def resume(self, messages: Iterable[Message], standings: Mapping[SessionKey, Standing]) -> None:
         """Take up what an earlier process left: no debounce, no cap, and what ran before runs alone."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from store.records import Incoming, SessionKey
+    from store.records import Cursor, Incoming, SessionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class Channel(Protocol):
 class Intake(Protocol):
     """What a channel hands its messages to."""
 
-    async def receive(self, batch: Sequence[Incoming]) -> None:
-        """Take messages in; when this returns they are kept and may be acknowledged."""
+    async def receive(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> None:
+        """Take messages in; when this returns they are kept, the cursor too, and may be acknowledged."""
 
     async def drained(self) -> None:
         """Wait until everything taken in so far has ended and was said."""

@@ -79,7 +79,6 @@ class Terminal:
 
     async def read(self, intake: Intake) -> None:
         """Hand lines in until the input ends; then wait until all of them are answered."""
-        self._put.send_nowait(Piece("welcome", WELCOME))
         with self._reading:
             while True:
                 try:
@@ -92,6 +91,10 @@ class Terminal:
                 self._put.send_nowait(Piece("entered"))
                 await self.say(intake, *(line for line in lines if line.strip()))
             await intake.drained()
+
+    def tell(self, text: str) -> None:
+        """Say something that is not part of the conversation, to a person at a terminal only."""
+        self._put.send_nowait(Piece("notice", text))
 
     async def say(self, intake: Intake, *texts: str) -> None:
         """Hand in what was typed, all at once: a stop among it is seen first."""
@@ -131,9 +134,8 @@ class Screen:
             return f"{printable(piece.text)}\n" if piece.kind == "reply" else ""
         return getattr(self, f"_{piece.kind}")(printable(piece.text))  # type: ignore[no-any-return]
 
-    def _welcome(self, text: str) -> str:
-        self._bottom = "prompt"
-        return f"{text}\n{PROMPT}"
+    def _notice(self, text: str) -> str:
+        return self._reply(text)
 
     def _entered(self, text: str) -> str:
         self._bottom = "prompt"

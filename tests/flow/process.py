@@ -63,6 +63,18 @@ class Process:
         assert "Error" not in self.output
         return self.output
 
+    def read_for(self, seconds: float) -> None:
+        """Take in what is said for so long, or until the end."""
+        deadline = time.monotonic() + seconds
+        while not self._ended and self._read(deadline):
+            continue
+
+    def rest(self) -> str:
+        """All output, when the process is gone."""
+        while not self._ended:
+            self._read(time.monotonic() + DEADLINE_S)
+        return self.output
+
     def signal(self, number: signal.Signals) -> None:
         self.popen.send_signal(number)
 
@@ -110,6 +122,7 @@ def started(
     command: list[str], stdin: int, stdout: int, place: Path, variables: dict[str, object]
 ) -> Iterator[subprocess.Popen[bytes]]:
     environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8"}
+    environment["GOCLAW_DATA_DIR"] = str(place / "data")
     environment |= {f"GOCLAW_{name.upper()}": str(value) for name, value in variables.items()}
     popen = subprocess.Popen(
         command, stdin=stdin, stdout=stdout, stderr=stdout, cwd=place, env=environment, start_new_session=True

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from store.records import Incoming
 
-KINDS = ["welcome", "entered", "reply", "live", "clear", "bye"]
+KINDS = ["notice", "entered", "reply", "live", "clear", "bye"]
 
 
 def shown(*pieces: tuple[str, str] | str, interactive: bool = True) -> str:
@@ -29,8 +29,14 @@ def shown(*pieces: tuple[str, str] | str, interactive: bool = True) -> str:
 
 def test_a_first_exchange() -> None:
     """Welcome and prompt, the reply over the empty prompt, and a new prompt below it."""
-    assert shown(("welcome", "Hello.")) == f"Hello.\n{PROMPT}"
-    assert shown(("welcome", "Hello."), "entered", ("reply", "Hi.")) == f"Hello.\n> > {ERASE_LINE}Hi.\n> "
+    assert shown(("notice", "Hello.")) == f"Hello.\n{PROMPT}"
+    assert shown(("notice", "Hello."), "entered", ("reply", "Hi.")) == f"Hello.\n> > {ERASE_LINE}Hi.\n> "
+
+
+def test_a_notice_is_for_people_only() -> None:
+    """What is no part of the conversation stands on a line of its own, and nowhere in a pipe."""
+    assert shown(("notice", "Hello."), ("notice", "Going on.")) == f"Hello.\n> {ERASE_LINE}Going on.\n> "
+    assert shown(("notice", "Hello."), ("reply", "Hi."), interactive=False) == "Hi.\n"
 
 
 def test_work_in_progress_grows_on_one_line() -> None:
@@ -48,7 +54,7 @@ def test_clearing_work_in_progress_brings_the_prompt_back() -> None:
     """After a stop the next line is typed at a prompt; clearing when nothing is shown writes nothing. (L13)"""
     assert shown(("live", "1 "), "clear") == f"{ERASE_LINE}… 1 \n> "
     assert shown("clear") == ""
-    assert shown(("welcome", "Hello."), "clear", "clear") == f"Hello.\n{PROMPT}"
+    assert shown(("notice", "Hello."), "clear", "clear") == f"Hello.\n{PROMPT}"
 
 
 def test_what_follows_a_typed_line_begins_anew() -> None:
@@ -59,7 +65,7 @@ def test_what_follows_a_typed_line_begins_anew() -> None:
 def test_the_end_leaves_a_whole_line() -> None:
     """The shell's prompt comes on a line of its own."""
     assert shown("bye") == "\nBye.\n"
-    assert shown(("welcome", "Hello."), "bye") == f"Hello.\n> {ERASE_LINE}Bye.\n"
+    assert shown(("notice", "Hello."), "bye") == f"Hello.\n> {ERASE_LINE}Bye.\n"
     assert shown(("live", "1 "), "bye") == f"{ERASE_LINE}… 1 \nBye.\n"
 
 
@@ -67,7 +73,7 @@ def test_the_end_leaves_a_whole_line() -> None:
 def test_in_any_order_of_events_replies_are_whole_lines(pieces: list[tuple[str, str]]) -> None:
     """A reply starts at the beginning of a line and ends with one; what was there first is never mixed into it."""
     screen = Screen(True)
-    before = screen.render(Piece("welcome", "Hello."))
+    before = screen.render(Piece("notice", "Hello."))
     for kind, text in pieces:
         after = screen.render(Piece(kind, text))
         if kind == "reply":
