@@ -59,8 +59,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def postgres(pytestconfig: pytest.Config) -> Databases:
     """The server of this run, by the databases that can be had on it."""
     shared = pytestconfig.stash[SHARED]
-    dsn = shared["dsn"] if "dsn" in shared else serving(Path(shared["door"])).dsn
-    databases = Databases(dsn, shared["run"])
+    if "door" in shared:
+        databases = Databases(serving(Path(shared["door"])).dsn, shared["run"], "STRATEGY FILE_COPY")
+    else:
+        databases = Databases(shared["dsn"], shared["run"])
     databases.make_template()
     return databases
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from store.json_store import open_json
 from store.memory import MemoryStore
+from store.postgres import open_postgres
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -62,4 +63,12 @@ class Json:
             yield opened
 
 
-BACKENDS: list[Backend] = [Memory(), Json()]
+class Postgres:
+    name = "postgres"
+
+    def open(self, wall: Wall, place: Path, request: pytest.FixtureRequest) -> AbstractAsyncContextManager[Store]:
+        dsn: str = request.getfixturevalue("database")
+        return open_postgres(dsn, now=wall)
+
+
+BACKENDS: list[Backend] = [Memory(), Json(), Postgres()]

@@ -22,7 +22,7 @@ SETTINGS = {
     "listen_addresses": "",
     "shared_buffers": "64MB",
     "max_connections": "200",
-    "max_wal_size": "1GB",
+    "max_wal_size": "256MB",
     "timezone": "UTC",
 }
 READY = b"database system is ready to accept connections"

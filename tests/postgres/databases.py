@@ -14,6 +14,7 @@ from uuid import uuid4
 import asyncpg
 import trio
 
+from store import migrations
 from store.bridge import open_bridge
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Databases:
 
     dsn: str
     run: str
+    strategy: str = ""
+    """How a database is cloned; the server's own way if nothing is said, which older ones do not understand."""
 
     @property
     def template(self) -> str:
@@ -48,7 +51,7 @@ class Databases:
     @contextmanager
     def _made(self, template: str) -> Iterator[str]:
         name = f"{self.template}_{uuid4().hex[:12]}"
-        execute(self.dsn, f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        execute(self.dsn, f'CREATE DATABASE "{name}" TEMPLATE "{template}" {self.strategy}')
         try:
             yield named(self.dsn, name)
         finally:
@@ -64,7 +67,10 @@ class Databases:
             await bridge.run(connection.execute, f"SELECT pg_advisory_lock({MAKING})")
             known = f"SELECT FROM pg_database WHERE datname = '{self.template}'"
             if not await bridge.run(connection.fetch, known):
-                await bridge.run(connection.execute, f'CREATE DATABASE "{self.template}" TEMPLATE template0')
+                raw = f"{self.template}_raw"
+                await bridge.run(connection.execute, f'CREATE DATABASE "{raw}" TEMPLATE template0')
+                await migrations.upgrade(named(self.dsn, raw))
+                await bridge.run(connection.execute, f'ALTER DATABASE "{raw}" RENAME TO "{self.template}"')
             await bridge.run(connection.close)
 
     def drop_template(self) -> None:

@@ -6,6 +6,8 @@ happens.
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROJECT = Path(__file__).parents[2]
+ROOM = 4 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Guarded:
     """A guardian at work. Nothing is waited for until somebody asks it for the server."""
 
     def __init__(self, *, durable: bool = False) -> None:
-        root = Path(tempfile.mkdtemp(prefix="goclaw-pg-"))
+        root = Path(tempfile.mkdtemp(prefix="goclaw-pg-", dir=None if durable else memory()))
         self.door = root / "ask"
         # The socket is there before the guardian is, so that nobody can come too early.
         with socket.socket(socket.AF_UNIX) as listening:
@@ -62,6 +65,13 @@ class Guarded:
 
     def end(self) -> None:
         self.process.communicate()
+
+
+def memory() -> Path | None:
+    """A directory in memory, where making a database takes a tenth of the time; None without a large one."""
+    place = Path("/dev/shm")  # noqa: S108 the name in it is made safely
+    roomy = place.is_dir() and os.access(place, os.W_OK) and shutil.disk_usage(place).free > ROOM
+    return place if roomy else None
 
 
 def ask(door: Path, word: str) -> str:

@@ -1,0 +1,102 @@
+"""What the driver and the server complain about, told in the store's own errors: the one place that knows them all."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from store.protocols import CannotOpen, RuleBroken, StoreError, StoreUnavailable
+from store.rules import half_a_character
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from store.pg_dsn import Target
+
+DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError, EOFError)
+
+AGAIN = {
+    "08": "the connection to Postgres broke",
+    "25": "Postgres takes no writes just now",
+    "28": "Postgres does not let us in any more",
+    "3D": "the database is not there any more",
+    "40": "Postgres gave way to somebody else's transaction",
+    "53": "Postgres has run out of something",
+    "55": "something was locked for too long",
+    "57": "Postgres stopped the work",
+    "58": "Postgres has trouble with its own files",
+}
+"""Classes of SQLSTATE that may be over when it is tried again."""
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Whatever the driver raises in the block is raised as a `StoreError`."""
+    try:
+        yield
+    except DRIVER as error:
+        raise translated(error) from error
+
+
+def translated(error: BaseException) -> StoreError:
+    match error:
+        case asyncpg.PostgresError():
+            return _refused(error, (error.sqlstate or "")[:2])
+        case asyncpg.DataError():
+            return _unfit(error)
+        case TimeoutError():
+            return StoreUnavailable("Postgres did not answer in time: see whether it is overloaded, then try again")
+        case _:
+            return StoreUnavailable(f"the connection to Postgres broke ({said(error)}): try again")
+
+
+def _refused(error: asyncpg.PostgresError, group: str) -> StoreError:
+    if group in ("22", "23"):
+        return RuleBroken(f"Postgres refused it: {said(error)}", sqlstate=error.sqlstate)
+    if group in AGAIN:
+        return StoreUnavailable(f"{AGAIN[group]} ({said(error)}): try again", sqlstate=error.sqlstate)
+    return StoreUnavailable(
+        f"Postgres could not do it ({said(error)}): compare the schema with `goclaw db status`",
+        retriable=False,
+        sqlstate=error.sqlstate,
+    )
+
+
+def _unfit(error: BaseException) -> RuleBroken:
+    """A value that never left for the server, because no column could hold it."""
+    cause = error.__cause__
+    if isinstance(cause, UnicodeEncodeError):
+        return half_a_character(str(cause.object))
+    return RuleBroken(f"it cannot be written: {said(error)}")
+
+
+def said(error: BaseException) -> str:
+    """The first line of what it says."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def cannot_open(error: BaseException, target: Target) -> CannotOpen:
+    """Why a server cannot be used, and what to do."""
+    match error:
+        case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
+            advice = "check the user and the password in the DSN"
+        case asyncpg.InvalidCatalogNameError():
+            advice = f"create it (`createdb {target.database}`) or name another one in the DSN"
+        case asyncpg.TooManyConnectionsError():
+            advice = "raise max_connections, or end what else is connected"
+        case asyncpg.CannotConnectNowError():
+            advice = "the server is starting or stopping: try again in a moment"
+        case asyncpg.ClientConfigurationError():
+            return CannotOpen("the DSN of the Postgres server cannot be used: check its options", **target.fields)
+        case TimeoutError():
+            return CannotOpen(
+                f"Postgres does not answer ({target}): check that host and port are right and no firewall is between",
+                **target.fields,
+            )
+        case OSError():
+            advice = "check that the server runs there and takes connections"
+        case _:
+            advice = "check the DSN and the server's log"
+    return CannotOpen(f"cannot use the Postgres {target}: {said(error)}. What to do: {advice}", **target.fields)

@@ -1,0 +1,155 @@
+"""Inbox and outbox in Postgres: every verb is one statement, and the lease is looked at in the same one.
+
+A verb that writes holds off the next grant of the lease until it is committed (`holds_lease` in the schema), so what an
+owner has written is there before the next one begins, and nothing of it comes afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from store import pg_rows as rows
+from store.pg_text import to_json
+from store.protocols import RuleBroken, StoreUnavailable
+from store.queries import load
+from store.records import CHAT_LEASE, MOVES, REMEMBER_KEYS, Message, MessageState, SessionKey, Standing
+from store.rules import check_session, check_words, unknown_tenant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from datetime import datetime
+
+    from store.pg_database import Database
+    from store.records import Address, Cursor, Incoming, Lease, Note, Receipt, Reply, Said
+
+SQL = load("messages")
+LOOKS = 5
+"""A delivery that somebody else is adding is found at the second look; if not by then, something is wrong."""
+
+SOURCES = {to: sorted(state for state in MessageState if to in MOVES[state]) for to in MessageState}
+"""From which states each one can be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresMessages:
+    db: Database
+    now: Callable[[], datetime | None]
+    token: int | None
+    """That of the chat lease; None for somebody who has none."""
+
+    async def accept(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> tuple[Receipt, ...] | None:
+        place = (None, None, None) if cursor is None else (cursor.channel, cursor.account, cursor.position)
+        try:
+            check_words(*place[:2] if cursor is not None else ())
+            delivered = rows.batch_json(batch)
+        except RuleBroken:
+            if cursor is not None and not await self._works():
+                return None
+            raise
+        if not batch:
+            return await self._accept_nothing(cursor)
+        for _ in range(LOOKS):
+            found = await self._fetch("accept", delivered, *place, REMEMBER_KEYS)
+            if found and found[0]["stranger"] is not None:
+                raise unknown_tenant(found[0]["stranger"])
+            if all(row["id"] is not None for row in found):
+                return tuple([rows.receipt(row) for row in found]) if found else None
+        raise StoreUnavailable("somebody else keeps taking what was delivered: try again")
+
+    async def cursor(self, channel: str, account: str) -> int | None:
+        row = await self._first("cursor", channel, account)
+        return None if row is None else int(row["position"])
+
+    async def begin(self, turn: str, ids: Sequence[int]) -> tuple[Message, ...]:
+        asked = rows.ids_of(ids)
+        found = {row["id"]: rows.message(row) for row in await self._fetch("begin", turn, asked)}
+        return tuple(found[number] for number in asked if number in found)
+
+    async def settle(
+        self,
+        turn: str,
+        ids: Sequence[int],
+        state: MessageState,
+        notes: Sequence[Note],
+        said: Sequence[Said] = (),
+        context: float | None = None,
+    ) -> bool:
+        asked = rows.ids_of(ids)
+        try:
+            told, lines = rows.notes_json(notes), rows.said_json(said)
+        except RuleBroken:
+            if not await self._may_settle(turn, asked, state):
+                return False
+            raise
+        row = await self._first("settle", turn, asked, state, SOURCES[state], told, lines, context)
+        if row["illegal_id"] is not None:
+            raise impossible(row["illegal_id"], row["illegal_state"], state)
+        if row["open"] and row["stranger"] is not None:
+            raise unknown_tenant(row["stranger"])
+        return bool(row["open"])
+
+    async def stop(
+        self, session: SessionKey, upto: int, *, sender: str | None = None, only: Sequence[int] | None = None
+    ) -> tuple[Message, ...]:
+        check_session(session)
+        narrowed = None if only is None else rows.ids_of(only)
+        found = await self._fetch("stop", session.tenant, str(session), rows.fitting(upto), sender, narrowed)
+        return tuple([rows.message(row) for row in found])
+
+    async def put_back(self, turn: str, ids: Sequence[int]) -> None:
+        await self._fetch("put_back", turn, rows.ids_of(ids))
+
+    async def resume(self) -> tuple[Message, ...]:
+        return tuple([rows.message(row) for row in await self._fetch("resume")])
+
+    async def waiting(self) -> tuple[Message, ...]:
+        return tuple([rows.message(row) for row in await self._fetch("waiting")])
+
+    async def standings(self, sessions: Collection[SessionKey]) -> Mapping[SessionKey, Standing]:
+        asked = [{"tenant_id": key.tenant, "session": str(key)} for key in sessions]
+        found = await self.db.fetch(SQL["standings"], to_json(asked))
+        known = {row["session"]: rows.standing(row) for row in found}
+        return {key: known.get(str(key), Standing()) for key in sessions}
+
+    async def outbox(self, limit: int, skip: Collection[Address] = ()) -> tuple[Reply, ...]:
+        found = await self._fetch("outbox", rows.fitting(limit), [rows.address_text(address) for address in skip])
+        return tuple([rows.reply(row) for row in found])
+
+    async def progress(self, reply: int, parts: int, live: str) -> bool:
+        check_words(live)
+        return await self._first("progress", rows.fitting(reply), parts, live) is not None
+
+    async def sent(self, reply: int) -> bool:
+        return await self._first("sent", rows.fitting(reply)) is not None
+
+    async def _accept_nothing(self, cursor: Cursor | None) -> tuple[Receipt, ...] | None:
+        if cursor is None:
+            return ()
+        moved = await self._first("move_cursor", cursor.channel, cursor.account, cursor.position)
+        return None if moved is None else ()
+
+    async def _works(self) -> bool:
+        return bool((await self._first("works"))[0])
+
+    async def _may_settle(self, turn: str, ids: list[int], state: MessageState) -> bool:
+        """Whether there is something to settle; only then does it matter that it cannot be written."""
+        mine = await self._fetch("mine", turn, ids)
+        for row in mine:
+            if row["state"] not in SOURCES[state]:
+                raise impossible(row["id"], row["state"], state)
+        return bool(mine)
+
+    async def _fetch(self, name: str, *args: object) -> list[Any]:
+        return await self.db.fetch(SQL[name], self.now(), self.token, *args)
+
+    async def _first(self, name: str, *args: object) -> Any:
+        return await self.db.first(SQL[name], self.now(), self.token, *args)
+
+
+def impossible(number: int, before: str, after: MessageState) -> ValueError:
+    return ValueError(f"message {number} cannot go from {before} to {after}")
+
+
+def chat_token(lease: Lease | None) -> int | None:
+    return lease.token if lease is not None and lease.name == CHAT_LEASE else None

@@ -1,0 +1,70 @@
+"""Transcripts and policies in Postgres."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from store import pg_rows as rows
+from store.queries import load
+from store.rules import check_session, unknown_tenant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from store.pg_database import Database
+    from store.records import Line, Said, Session, SessionKey, SessionPolicy
+
+SQL = load("sessions")
+
+
+class PostgresSessions:
+    db: Database
+    now: Callable[[], datetime | None]
+
+    async def session(self, key: SessionKey) -> Session | None:
+        row = await self.db.first(SQL["session"], key.tenant, str(key))
+        return None if row is None else rows.session(row)
+
+    async def sessions(self, tenant: str, *, limit: int = 100, after: str = "") -> tuple[Session, ...]:
+        found = await self.db.fetch(SQL["sessions"], tenant, after, rows.fitting(limit))
+        return tuple([rows.session(row) for row in found])
+
+    async def set_policy(self, key: SessionKey, policy: SessionPolicy) -> Session:
+        check_session(key)
+        row = await self.db.first(
+            SQL["set_policy"],
+            self.now(),
+            key.tenant,
+            str(key),
+            policy.mode,
+            policy.cap,
+            policy.drop,
+            policy.debounce_ms,
+            policy.max_concurrent,
+        )
+        if row is None:
+            raise unknown_tenant(key.tenant)
+        return rows.session(row)
+
+    async def remember(self, key: SessionKey, said: Sequence[Said]) -> int:
+        check_session(key)
+        row = await self.db.first(SQL["remember"], self.now(), key.tenant, str(key), rows.said_json(said))
+        if row is None:
+            raise unknown_tenant(key.tenant)
+        return int(row["lines"])
+
+    async def transcript(self, key: SessionKey, *, after: int = 0, limit: int = 100) -> tuple[Line, ...]:
+        found = await self.db.fetch(SQL["transcript"], key.tenant, str(key), rows.fitting(after), rows.fitting(limit))
+        return tuple([rows.line(row) for row in found])
+
+    async def newest(self, key: SessionKey, limit: int) -> tuple[Line, ...]:
+        found = await self.db.fetch(SQL["newest"], key.tenant, str(key), rows.fitting(limit))
+        return tuple([rows.line(row) for row in reversed(found)])
+
+    async def trim(self, key: SessionKey, upto: int) -> int:
+        row = await self.db.first(SQL["trim"], self.now(), key.tenant, str(key), rows.fitting(upto))
+        return 0 if row is None else int(row["went"])
+
+    async def forget(self, key: SessionKey) -> bool:
+        return await self.db.first(SQL["forget"], key.tenant, str(key)) is not None

@@ -1,0 +1,121 @@
+-- Everything from somewhere else, in one transaction. What is there already stays as it is.
+
+-- name: upto
+-- $1 source. The highest number that was copied before; the row is locked, so that two who copy come one by one.
+INSERT INTO imports AS known (source, upto, at) VALUES ($1, 0, now())
+ON CONFLICT (source) DO UPDATE SET at = excluded.at
+RETURNING upto
+
+-- name: done
+UPDATE imports SET upto = greatest(upto, $2::bigint) WHERE source = $1
+
+-- name: tenants
+INSERT INTO tenants (id, name, zone, enabled, created_at)
+SELECT id, name, zone, enabled, created_at
+FROM json_to_recordset($1::json) AS one (id text, name text, zone text, enabled boolean, created_at timestamptz)
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- name: tokens
+INSERT INTO api_tokens (tenant_id, id, name, digest, scopes, created_at, expires_at, last_used_at, revoked_at)
+SELECT tenant_id, id, name, digest, scopes, created_at, expires_at, last_used_at, revoked_at
+FROM json_to_recordset($1::json) AS one (
+    tenant_id text, id text, name text, digest text, scopes json, created_at timestamptz, expires_at timestamptz,
+    last_used_at timestamptz, revoked_at timestamptz
+)
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- name: messages
+-- In the order of their old numbers; they get new ones.
+INSERT INTO inbox (
+    tenant_id, session, channel, account, external_id, sender, body, is_group, is_admin, is_control, accepted_at, state,
+    attempts, ended_at
+)
+SELECT
+    tenant_id, session, channel, account, external_id, sender, body, is_group, is_admin, is_control, accepted_at, state,
+    attempts, ended_at
+FROM json_to_recordset($1::json) AS one (
+    old bigint, tenant_id text, session text, channel text, account text, external_id text, sender text, body text,
+    is_group boolean, is_admin boolean, is_control boolean, accepted_at timestamptz, state text, attempts integer,
+    ended_at timestamptz
+)
+ORDER BY old
+ON CONFLICT DO NOTHING
+RETURNING id, channel, account, external_id
+
+-- name: replies
+INSERT INTO outbox (tenant_id, session, address, body, urgent, answers, parts, live)
+SELECT tenant_id, session, address, body, urgent, ARRAY(SELECT json_array_elements_text(answers)::bigint), parts, live
+FROM json_to_recordset($1::json) AS one (
+    old bigint, tenant_id text, session text, address text, body text, urgent boolean, answers json, parts bigint,
+    live text
+)
+ORDER BY old
+RETURNING id
+
+-- name: cursors
+INSERT INTO cursors AS known (channel, account, position)
+SELECT channel, account, position
+FROM json_to_recordset($1::json) AS one (channel text, account text, position bigint)
+ON CONFLICT (channel, account) DO UPDATE SET position = greatest(known.position, excluded.position)
+RETURNING channel
+
+-- name: newest_lines
+-- $1 sessions (json). How far the transcripts are that are there, with their newest line.
+SELECT known.tenant_id, known.session, known.lines, line.said_at, line.body
+FROM json_to_recordset($1::json) AS asked (tenant_id text, session text)
+JOIN sessions AS known USING (tenant_id, session)
+LEFT JOIN session_messages AS line
+    ON (line.tenant_id, line.session, line.number) = (known.tenant_id, known.session, known.lines)
+
+-- name: sessions
+-- A session that is there keeps its policy and its figure, and grows by the lines that follow.
+INSERT INTO sessions AS known (
+    tenant_id, session, mode, cap, drops, debounce_ms, max_concurrent, context, lines, trimmed, updated_at
+)
+SELECT tenant_id, session, mode, cap, drops, debounce_ms, max_concurrent, context, lines, trimmed, updated_at
+FROM json_to_recordset($1::json) AS one (
+    tenant_id text, session text, mode text, cap bigint, drops text, debounce_ms bigint, max_concurrent bigint,
+    context double precision, lines bigint, trimmed bigint, updated_at timestamptz
+)
+ON CONFLICT (tenant_id, session) DO UPDATE SET lines = greatest(known.lines, excluded.lines)
+RETURNING session
+
+-- name: lines
+INSERT INTO session_messages (tenant_id, session, number, said_at, role, body, data)
+SELECT tenant_id, session, number, said_at, role, body, data
+FROM json_to_recordset($1::json) AS one (
+    tenant_id text, session text, number bigint, said_at timestamptz, role text, body text, data json
+)
+ON CONFLICT DO NOTHING
+RETURNING number
+
+-- name: workers
+INSERT INTO workers (id, status, started_at, seen_at)
+SELECT id, status, started_at, seen_at
+FROM json_to_recordset($1::json) AS one (id text, status text, started_at timestamptz, seen_at timestamptz)
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- name: beats
+INSERT INTO heartbeats (worker, status, run, context, at)
+SELECT worker, status, run, context, at
+FROM json_to_recordset($1::json) AS one (
+    old bigint, worker text, status text, run text, context json, at timestamptz
+)
+ORDER BY old
+RETURNING id
+
+-- name: readings
+INSERT INTO machine_snapshots (worker, active_workers, active_runs, cpu_percent, memory_mb, context, at)
+SELECT worker, active_workers, active_runs, cpu_percent, memory_mb, context, at
+FROM json_to_recordset($1::json) AS one (
+    old bigint, worker text, active_workers bigint, active_runs bigint, cpu_percent double precision,
+    memory_mb double precision, context json, at timestamptz
+)
+ORDER BY old
+RETURNING id
+
+-- name: tell
+SELECT pg_notify('goclaw', 'inbox')

@@ -1,0 +1,8 @@
+-- What was copied from elsewhere, so that copying again brings only what is new there.
+
+CREATE TABLE imports (
+    source text PRIMARY KEY,
+    upto   bigint NOT NULL,
+    at     timestamptz NOT NULL
+);
+COMMENT ON TABLE imports IS 'By the identity of a data directory: the highest number there when it was last copied.';
