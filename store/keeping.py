@@ -19,7 +19,7 @@ from store.disk import discard, why
 from store.export import export
 from store.protocols import StoreError
 from store.recovery import NAME
-from store.snapshots import SnapshotFile, chunks
+from store.snapshots import SnapshotFile, fill
 from store.transcripts import file_name
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Keeper:
         """Sessions whose file was found to be damaged."""
         self.compactions = 0
         self._try_at = compact_at
+        self._alone = trio.Lock()
         self._wake = trio.Event()
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
@@ -92,7 +93,7 @@ class Keeper:
         """End in good order: every line in its file, the export written."""
         self._scope.cancel()
         await self._ended.wait()
-        await self._calmly(self.file_lines)
+        await self._calmly(self._file_lines)
         await self._calmly(self._export)
 
     async def _calmly(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -105,21 +106,27 @@ class Keeper:
             log.warning("%s: could not tidy up: %s", self.place, error)
 
     async def _work(self) -> None:
-        await self.mend()
-        await self.empty_trash()
-        if self._due():
-            self._try_at = self.journal.file.size + self.compact_at // 8 + 1
-            await self.compact()
+        async with self._alone:
+            await self._mend()
+            await self._empty_trash()
+            if self._due():
+                self._try_at = self.journal.file.size + self.compact_at // 8 + 1
+                await self._compact()
+
+    async def compact(self) -> None:
+        """Fold the journal into a snapshot now; an `OSError` or a `StoreError` if that fails, which harms nobody."""
+        async with self._alone:
+            await self._compact()
 
     # ── transcripts ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def file_lines(self) -> None:
+    async def _file_lines(self) -> None:
         """Every line that is a row goes into its session's file; what is mostly trimmed is written anew."""
         tables = self.tables
         for key in dict.fromkeys([*tables.mostly_trimmed, *tables.lines_of.of]):
             while (kept := tables.sessions.rows.get(key)) and (key in tables.lines_of or kept.mostly_trimmed):
                 await self._file_session(kept)
-        await self.empty_trash()
+        await self._empty_trash()
 
     async def _file_session(self, kept: Kept) -> None:
         key = kept.session.key
@@ -184,7 +191,7 @@ class Keeper:
             if old.file and removes:
                 tables.put(tables.trash, old.file, True)
 
-    async def mend(self) -> None:
+    async def _mend(self) -> None:
         """See to the transcripts that were found to be damaged."""
         while self.damaged:
             key = next(iter(self.damaged))
@@ -208,7 +215,7 @@ class Keeper:
             f"sessions/{kept.file} was damaged: it is set aside, {len(good)} lines of {key} are kept, {missing} lost"
         )
 
-    async def empty_trash(self) -> None:
+    async def _empty_trash(self) -> None:
         """Remove the files that nobody needs."""
         names = list(self.tables.trash.rows)
         if names:
@@ -217,9 +224,9 @@ class Keeper:
 
     # ── snapshots ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def compact(self) -> None:
+    async def _compact(self) -> None:
         """Fold the journal into a snapshot. The verbs go on meanwhile, and nothing is removed before it is durable."""
-        await self.file_lines()
+        await self._file_lines()
         failures = self.journal.failures
         generation, after = await self.journal.turn()
         if not await self._write_snapshot(generation, after, failures):
@@ -235,8 +242,7 @@ class Keeper:
         snapshot = await trio.to_thread.run_sync(SnapshotFile, self.disk, self.place, generation, after)
         finished = False
         try:
-            async for rows in chunks(self.tables):
-                await trio.to_thread.run_sync(snapshot.add, rows)
+            await fill(snapshot, self.tables)
             next_id = self.tables.next_id
             await self.journal.settled()
             if self.journal.failures == failures:

@@ -20,7 +20,7 @@ from store.frames import encode
 from store.journal import SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from store.tables import Table, Tables
@@ -147,16 +147,17 @@ def write_at_once(disk: Disk, place: Path, tables: Tables, generation: int) -> N
         snapshot.close()
 
 
-async def chunks(tables: Tables) -> AsyncIterator[list[bytes]]:
-    """All rows, encoded while others work: no table is seen at the same moment as another."""
+async def fill(snapshot: SnapshotFile, tables: Tables) -> None:
+    """All rows, while others work: no table is seen at the same moment as another."""
     gathered: list[bytes] = []
     size = 0
     for table in tables.every.values():
         for piece in slices(table):
             gathered += piece.rows
             size += piece.size
-            await trio.lowlevel.checkpoint()
             if size >= CHUNK:
-                yield gathered
+                await trio.to_thread.run_sync(snapshot.add, gathered)
                 gathered, size = [], 0
-    yield gathered
+            else:
+                await trio.lowlevel.checkpoint()
+    await trio.to_thread.run_sync(snapshot.add, gathered)
