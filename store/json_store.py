@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from store.json_tenants import JsonTenants
 from store.json_workers import JsonWorkers
 from store.keeping import Keeper
 from store.protocols import POLL
-from store.records import DEFAULT_TENANT, KEEP_BEATS, KEEP_READINGS, REMEMBER_KEYS, Tenant, Tidied
+from store.records import DEFAULT_TENANT, KEEP_BEATS, KEEP_READINGS, REMEMBER_KEYS, MessageState, Tenant, Tidied
 from store.recovery import recover
 from store.transcripts import Transcripts
 
@@ -155,12 +155,23 @@ class Look:
     findings: tuple[str, ...]
     transcripts: Transcripts
 
+    def counts(self) -> dict[str, int]:
+        """What a person asks first."""
+        running = sum(message.state is MessageState.RUNNING for message in self.tables.messages.rows.values())
+        return {
+            "sessions": len(self.tables.sessions.rows),
+            "messages waiting": len(self.tables.messages.rows) - running,
+            "messages running": running,
+            "replies to send": len(self.tables.replies.rows),
+        }
+
     def lines(self, key: SessionKey) -> tuple[Line, ...]:
         """The whole transcript of a session, as far as it can be read."""
         kept = self.tables.sessions.rows.get(key)
-        if kept is None:
-            return ()
-        filed = self.transcripts.read(kept, 0, kept.filed).lines if kept.file else []
+        filed: list[Line] = []
+        if kept is not None and kept.file:
+            with suppress(FileNotFoundError):
+                filed = self.transcripts.read(kept, 0, kept.filed).lines
         return (*filed, *(self.tables.lines.rows[key, number] for number in self.tables.lines_of[key]))
 
 
