@@ -1,50 +1,29 @@
-"""The command `goclaw`: data goes to stdout, talk to stderr, and bad input ends in a sentence, never in a traceback.
-
-Exit codes: 0 all went well, 1 it failed, 2 the command line was not understood, 69 something that it needs is not to be
-had (a directory, a database), 78 the settings cannot be used.
-"""
+"""The command `goclaw`: the chat, and the settings. `gateway.cli_store` adds what is about the store."""
 
 import json
 import logging
-import os
-from collections.abc import Awaitable, Callable
-from enum import IntEnum
 from importlib.metadata import version
-from pathlib import Path
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Final
 
-import trio
 import typer
-from rich.console import Console
 from rich.table import Column, Table
-from rich.text import Text
 
+from gateway import cli_store
 from gateway.app import chat as run_chat
-from gateway.settings import Loaded, Settings, SettingsError, Unknown, load_settings
-from gateway.tenure import TenureOver
+from gateway.settings import Loaded, Settings
+from gateway.shell import console, run_or_exit, settings_or_exit
 from gateway.variables import env_example, variables
-from store.protocols import StoreError
-
-ENV_FILE: Final = Path(".env")
-
-Answer = TypeVar("Answer")
 
 # Wide enough that no line for a pipe is ever folded.
 _UNCUT: Final = 10_000
-
-
-class ExitCode(IntEnum):
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    UNAVAILABLE = 69
-    CONFIG = 78
 
 
 # Help without boxes and colours reads the same in a terminal, a file and a pipe.
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 config = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(config, name="config", help="Look at the settings.")
+app.add_typer(cli_store.db, name="db", help="Look after the store.")
+app.add_typer(cli_store.migrate, name="migrate", help="Copy what is kept to another store.")
 
 
 def main() -> None:
@@ -101,56 +80,6 @@ def show(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list
         _print_table(rows)
 
 
-def settings_or_exit() -> Loaded[Settings]:
-    """Load the settings of this process; warnings are told, and bad settings end the command with code 78."""
-    try:
-        loaded = load_settings(os.environ, ENV_FILE)
-    except SettingsError as error:
-        _tell_warnings(error.warnings)
-        for problem in error.problems:
-            talk("error", "bold red", str(problem))
-        talk("hint", "bold", "`goclaw config example` lists every setting with its range.")
-        raise typer.Exit(ExitCode.CONFIG) from None
-    _tell_warnings(loaded.warnings)
-    return loaded
-
-
-def run_or_exit(main: Callable[[Settings], Awaitable[Answer]], settings: Settings) -> Answer:
-    """Run it; what the store cannot do for it is told in a sentence and ends the command with code 69."""
-    reasons: list[BaseException] = []
-    try:
-        return trio.run(main, settings)
-    except* (StoreError, TenureOver) as caught:
-        reasons += leaves(caught)
-    for reason in reasons:
-        talk("error", "bold red", str(reason))
-    raise typer.Exit(ExitCode.UNAVAILABLE)
-
-
-def leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    return [
-        leaf
-        for error in group.exceptions
-        for leaf in (leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
-    ]
-
-
-def talk(label: str, style: str, text: str) -> None:
-    """Say something to the person at the terminal, beside the data on stdout."""
-    _console(stderr=True).print(Text.assemble((f"{label}:", style), f" {text}"), soft_wrap=True)
-
-
-def _tell_warnings(warnings: tuple[Unknown, ...]) -> None:
-    for unknown in warnings:
-        talk("warning", "bold yellow", str(unknown))
-
-
-def _console(*, stderr: bool = False) -> Console:
-    # rich itself goes plain for a pipe and TERM=dumb, but keeps bold type when NO_COLOR is set.
-    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    return Console(stderr=stderr, color_system=colours, markup=False, highlight=False, emoji=False)
-
-
 def _rows(loaded: Loaded[Settings]) -> list[dict[str, object]]:
     return [
         {
@@ -169,7 +98,7 @@ def _print_table(rows: list[dict[str, object]]) -> None:
     for row in rows:
         cells = ["" if cell is None else str(cell) for cell in row.values()]
         table.add_row(*cells, style="dim" if row["origin"] == "default" else "")
-    console = _console()
-    if not console.is_terminal:
-        console.width = _UNCUT
-    console.print(table)
+    screen = console()
+    if not screen.is_terminal:
+        screen.width = _UNCUT
+    screen.print(table)

@@ -122,6 +122,9 @@ class PostgresSettings(Group):
         description="The database, for instance postgresql://goclaw:password@localhost:5432/goclaw. Server 14 or newer."
         " `goclaw db status` tells whether it can be used.",
     )
+    lease: Whole = _whole(
+        15, 3, 300, "seconds", "How long after the gateway that works on messages has died another one takes over."
+    )
 
 
 class LogSettings(Group):

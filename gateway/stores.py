@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from gateway.settings import Settings
     from store.protocols import Store
 
-SHARED_LEASE = timedelta(seconds=15)
 ALONE_LEASE = timedelta(days=36_500)
 """Where the directory's lock already keeps others out, the lease need not be renewed: idle costs nothing."""
 
@@ -45,7 +44,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Opened]:
         from store.postgres import open_postgres
 
         async with open_postgres(dsn(settings)) as shared:
-            yield Opened(shared, process_name(), SHARED_LEASE)
+            yield Opened(shared, process_name(), timedelta(seconds=settings.postgres.lease))
     else:
         from store.json_store import open_json
 
@@ -69,3 +68,77 @@ def data_directory(settings: Settings) -> Path:
 def process_name() -> str:
     """Unlike any other process, and yet somebody can find it by this."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatus:
+    """What there is to know about a store without opening it."""
+
+    mode: str
+    where: str
+    ready: bool
+    summary: str
+    problems: tuple[str, ...]
+    counts: dict[str, int | str]
+
+
+async def look(settings: Settings) -> StoreStatus:
+    """Look at the store that the settings name. Changes nothing."""
+    return await look_at_postgres(settings) if settings.managed else look_at_files(data_directory(settings))
+
+
+def look_at_files(place: Path) -> StoreStatus:
+    from store.json_store import read_json
+
+    if not place.exists():
+        summary = f"{place}: nothing there yet; the first chat makes it"
+        return StoreStatus("standalone", str(place), ready=True, summary=summary, problems=(), counts={})
+    found = read_json(place)
+    counts = found.counts()
+    told = ", ".join(f"{number} {name}" for name, number in counts.items())
+    return StoreStatus("standalone", str(place), True, f"{place}: {told}", found.findings, {**counts})
+
+
+async def look_at_postgres(settings: Settings) -> StoreStatus:
+    from store import migrations
+
+    found = await migrations.status(dsn(settings))
+    pending = tuple(f"missing: {name}; run `goclaw db upgrade`" for name in found.pending if found.version)
+    state = "empty; the first start makes its tables" if not found.version else f"schema {found.version}"
+    state += "" if not found.version else ", up to date" if not pending else f" of {found.newest}"
+    return StoreStatus(
+        mode="managed",
+        where=found.where,
+        ready=not pending,
+        summary=f"Postgres {found.server}, {found.where}: {state}",
+        problems=pending,
+        counts={"version": found.version, "newest": found.newest, "server": found.server},
+    )
+
+
+async def upgrade(settings: Settings) -> str:
+    """Bring the database's schema up to date; what was done, in words."""
+    from store import migrations
+
+    if not settings.managed:
+        raise CannotOpen("there is no database to upgrade: set GOCLAW_POSTGRES_DSN. Files upgrade by themselves.")
+    done = await migrations.upgrade(dsn(settings))
+    if done.before == done.after:
+        return f"the schema is up to date: version {done.after}"
+    return f"the schema was at version {done.before} and is now at {done.after}"
+
+
+async def copy_to_postgres(settings: Settings) -> str:
+    """Copy everything from the files into the database; what was copied, in words."""
+    from store.copying import gather
+    from store.json_store import open_json
+    from store.pg_adopt import adopt
+    from store.postgres import open_postgres
+
+    if not settings.managed:
+        raise CannotOpen("there is no database to copy to: set GOCLAW_POSTGRES_DSN")
+    place = data_directory(settings)
+    if not place.is_dir():
+        raise CannotOpen(f"there is nothing to copy: {place} does not exist. Is GOCLAW_DATA_DIR right?")
+    async with open_json(place, utc_now) as files, open_postgres(dsn(settings)) as database:
+        return str(await adopt(database, await gather(files)))

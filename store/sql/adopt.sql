@@ -1,13 +1,13 @@
 -- Everything from somewhere else, in one transaction. What is there already stays as it is.
 
--- name: upto
--- $1 source. The highest number that was copied before; the row is locked, so that two who copy come one by one.
-INSERT INTO imports AS known (source, upto, at) VALUES ($1, 0, now())
+-- name: before
+-- $1 source. How far it was copied before; the row is locked, so that two who copy come one by one.
+INSERT INTO imports AS known (source, id, change, at) VALUES ($1, 0, 0, now())
 ON CONFLICT (source) DO UPDATE SET at = excluded.at
-RETURNING upto
+RETURNING id, change
 
 -- name: done
-UPDATE imports SET upto = greatest(upto, $2::bigint) WHERE source = $1
+UPDATE imports SET id = greatest(id, $2::bigint), change = greatest(change, $3::bigint) WHERE source = $1
 
 -- name: tenants
 INSERT INTO tenants (id, name, zone, enabled, created_at)

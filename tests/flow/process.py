@@ -94,10 +94,10 @@ class Process:
 
 
 @contextmanager
-def over_pipes(place: Path, **variables: object) -> Iterator[Process]:
+def over_pipes(place: Path, *arguments: str, **variables: object) -> Iterator[Process]:
     """The command with pipes for input and output; what it says on stderr is part of the output."""
     (stdin, writing), (reading, stdout) = os.pipe(), os.pipe()
-    with started([str(COMMAND)], stdin, stdout, place, variables) as popen:
+    with started([str(COMMAND), *arguments], stdin, stdout, place, variables) as popen:
         process = Process(popen, reading, writing)
         try:
             yield process

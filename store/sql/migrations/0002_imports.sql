@@ -2,7 +2,8 @@
 
 CREATE TABLE imports (
     source text PRIMARY KEY,
-    upto   bigint NOT NULL,
+    id     bigint NOT NULL,
+    change bigint NOT NULL,
     at     timestamptz NOT NULL
 );
-COMMENT ON TABLE imports IS 'By the identity of a data directory: the highest number there when it was last copied.';
+COMMENT ON TABLE imports IS 'By the identity of a data directory: its highest id and change when it was last copied.';

@@ -30,6 +30,7 @@ DEFAULTS = {
     "GOCLAW_MODE": "auto",
     "GOCLAW_DATA_DIR": "~/.goclaw",
     "GOCLAW_POSTGRES_DSN": None,
+    "GOCLAW_POSTGRES_LEASE": 15,
     "GOCLAW_LOG_LEVEL": "warning",
 }
 
@@ -51,6 +52,7 @@ OTHERS = {
     "GOCLAW_MODE": "standalone",
     "GOCLAW_DATA_DIR": "/data",
     "GOCLAW_POSTGRES_DSN": "postgresql://localhost/goclaw",
+    "GOCLAW_POSTGRES_LEASE": 300,
     "GOCLAW_LOG_LEVEL": "error",
 }
 
@@ -69,6 +71,7 @@ BEYOND = {
     "GOCLAW_SESSION_RUN_TIMEOUT": ("0", "86401"),
     "GOCLAW_SHUTDOWN_GRACE": ("-1", "601"),
     "GOCLAW_MODE": ("shared",),
+    "GOCLAW_POSTGRES_LEASE": ("2", "301"),
     "GOCLAW_LOG_LEVEL": ("loud",),
 }
 

@@ -1,0 +1,89 @@
+"""Everything that a directory holds, to be taken in by another store. `store.pg_adopt` does that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from store.decode import Seen
+    from store.json_store import JsonStore
+    from store.records import (
+        ApiToken,
+        Beat,
+        DeliveryKey,
+        Line,
+        MachineSnapshot,
+        Message,
+        Reply,
+        Session,
+        Tenant,
+        Worker,
+    )
+
+ALL_LINES = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """What a directory holds, with the numbers that it has there."""
+
+    source: str
+    id: int
+    """The highest that a message or reply has."""
+    change: int
+    """The number of the last transaction: signs of life and readings are called by the one that made them."""
+    tenants: tuple[Tenant, ...]
+    tokens: tuple[ApiToken, ...]
+    sessions: tuple[tuple[Session, tuple[Line, ...]], ...]
+    messages: tuple[Message, ...]
+    ended: tuple[tuple[DeliveryKey, Seen], ...]
+    replies: tuple[Reply, ...]
+    cursors: tuple[tuple[str, str, int], ...]
+    workers: tuple[Worker, ...]
+    beats: tuple[tuple[int, Beat], ...]
+    readings: tuple[tuple[int, MachineSnapshot], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """How much was new to the database."""
+
+    tenants: int = 0
+    tokens: int = 0
+    sessions: int = 0
+    lines: int = 0
+    messages: int = 0
+    replies: int = 0
+    beats: int = 0
+    readings: int = 0
+    left: int = 0
+    """Sessions that have gone on in the database in another way; they were left alone."""
+
+    def __str__(self) -> str:
+        counts = [f"{getattr(self, one.name)} {one.name}" for one in fields(self) if one.name != "left"]
+        text = f"copied {', '.join(counts)}"
+        return f"{text}; left {self.left} sessions alone that went on in the database" if self.left else text
+
+
+async def gather(files: JsonStore) -> Everything:
+    """All of it, but for leases: they are about processes, not about what is kept."""
+    tables = files.tables
+    sessions = [
+        (kept.session, await files.transcript(key, limit=ALL_LINES)) for key, kept in list(tables.sessions.rows.items())
+    ]
+    return Everything(
+        source=files.identity,
+        id=tables.next_id - 1,
+        change=tables.seq,
+        tenants=tuple(tables.tenants.rows.values()),
+        tokens=tuple(tables.tokens.rows.values()),
+        sessions=tuple(sessions),
+        messages=tuple(tables.messages.rows.values()),
+        ended=tuple(tables.seen.rows.items()),
+        replies=tuple(tables.replies.rows.values()),
+        cursors=tuple((*place, position) for place, position in tables.cursors.rows.items()),
+        workers=tuple(tables.workers.rows.values()),
+        beats=tuple(tables.beats.rows.items()),
+        readings=tuple(tables.machines.rows.items()),
+    )

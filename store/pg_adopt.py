@@ -1,0 +1,187 @@
+"""Everything from a directory into the database: all of it or nothing, and again without harm.
+
+What the database has already stays as it is. A directory has a name of its own and numbers what it keeps; the database
+remembers how far it has copied, so that a message that was copied, answered and forgotten does not come back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from store.copying import Copied
+from store.pg_rows import address_text
+from store.pg_text import to_json
+from store.queries import load
+from store.records import DeliveryKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from store.copying import Everything
+    from store.postgres import PostgresStore
+    from store.records import Line, Session, SessionKey
+
+SQL = load("adopt")
+AT_ONCE = 2_000
+
+Row = dict[str, object]
+
+
+async def adopt(store: PostgresStore, everything: Everything) -> Copied:
+    """Take in what is new; messages and replies get ids of the database."""
+    return await store.db.together(lambda connection: _adopt(connection, everything))
+
+
+async def _adopt(connection: Any, everything: Everything) -> Copied:
+    before, change = await connection.fetchrow(SQL["before"], everything.source)
+    take = _Taking(connection)
+    tenants = await take("tenants", (asdict(tenant) for tenant in everything.tenants))
+    tokens = await take("tokens", map(_token, everything.tokens))
+    ids = await take.messages(everything, before)
+    new_replies = [reply for reply in everything.replies if reply.id > before]
+    replies = await take("replies", (_reply(reply, ids) for reply in new_replies))
+    await take("cursors", ({"channel": c, "account": a, "position": p} for c, a, p in everything.cursors))
+    sessions, lines, left = await take.sessions(everything)
+    await take("workers", (asdict(worker) for worker in everything.workers))
+    beats = await take("beats", ({"old": old, **asdict(beat)} for old, beat in everything.beats if old > change))
+    readings = await take(
+        "readings",
+        ({"old": old, **asdict(one.reading), "at": one.at} for old, one in everything.readings if old > change),
+    )
+    await connection.execute(SQL["done"], everything.source, everything.id, everything.change)
+    await connection.execute(SQL["tell"])
+    return Copied(len(tenants), len(tokens), sessions, lines, len(ids), len(replies), len(beats), len(readings), left)
+
+
+class _Taking:
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    async def __call__(self, statement: str, rows: Iterable[Row]) -> list[Any]:
+        """What the statement answers for all of them, a few at a time."""
+        answers: list[Any] = []
+        for some in _some(rows):
+            answers += await self.connection.fetch(SQL[statement], to_json(some))
+        return answers
+
+    async def messages(self, everything: Everything, before: int) -> dict[int, int]:
+        """New ids by the old ones."""
+        old = {message.incoming.key: message.id for message in everything.messages}
+        old |= {key: seen.id for key, seen in everything.ended}
+        rows = [_message(message) for message in everything.messages if message.id > before]
+        rows += [_ended(key, seen) for key, seen in everything.ended if seen.id > before]
+        taken = await self("messages", sorted(rows, key=lambda row: int(str(row["old"]))))
+        return {old[DeliveryKey(row["channel"], row["account"], row["external_id"])]: row["id"] for row in taken}
+
+    async def sessions(self, everything: Everything) -> tuple[int, int, int]:
+        """How many sessions and lines were new, and how many sessions were left alone."""
+        known = {
+            row["session"]: row
+            for row in await self("newest_lines", (_name(session.key) for session, _ in everything.sessions))
+        }
+        going_on = [pair for pair in everything.sessions if _fits(pair[1], known.get(str(pair[0].key)))]
+        new = [session for session, _ in going_on if str(session.key) not in known]
+        await self("sessions", (_session(session) for session, _ in going_on))
+        lines = await self("lines", (_line(session.key, line) for session, lines in going_on for line in lines))
+        return len(new), len(lines), len(everything.sessions) - len(going_on)
+
+
+def _some(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    rest = iter(rows)
+    while some := list(islice(rest, AT_ONCE)):
+        yield some
+
+
+def _fits(lines: tuple[Line, ...], there: Any) -> bool:
+    """Whether the transcript that is there is the beginning of this one."""
+    if there is None or there["lines"] == 0:
+        return True
+    same = [line for line in lines if line.number == there["lines"]]
+    return bool(same) and (same[0].at, same[0].said.text) == (there["said_at"], there["body"])
+
+
+def _name(key: SessionKey) -> Row:
+    return {"tenant_id": key.tenant, "session": str(key)}
+
+
+def _session(session: Session) -> Row:
+    policy = asdict(session.standing.policy)
+    return {
+        **_name(session.key),
+        **policy,
+        "drops": policy["drop"],
+        "context": session.standing.context,
+        "lines": session.lines,
+        "trimmed": session.trimmed,
+        "updated_at": session.updated_at,
+    }
+
+
+def _line(key: SessionKey, line: Line) -> Row:
+    said = line.said
+    return {
+        **_name(key),
+        "number": line.number,
+        "said_at": line.at,
+        "role": said.role,
+        "body": said.text,
+        "data": said.data,
+    }
+
+
+def _token(token: Any) -> Row:
+    row = asdict(token)
+    new = row.pop("new")
+    return {**row, **new, "tenant_id": new["tenant"]}
+
+
+def _message(message: Any) -> Row:
+    """What was running waits again: the process that ran it is gone, or the directory would be locked."""
+    incoming = message.incoming
+    return {
+        "old": message.id,
+        **_name(incoming.session),
+        **incoming.key._asdict(),
+        "sender": incoming.sender,
+        "body": incoming.text,
+        "is_group": incoming.group,
+        "is_admin": incoming.admin,
+        "is_control": incoming.control,
+        "accepted_at": message.accepted_at,
+        "state": "accepted",
+        "attempts": message.attempts,
+    }
+
+
+def _ended(key: DeliveryKey, seen: Any) -> Row:
+    return {
+        "old": seen.id,
+        "tenant_id": seen.tenant,
+        "session": "",
+        **key._asdict(),
+        "sender": "",
+        "body": "",
+        "is_group": False,
+        "is_admin": False,
+        "is_control": False,
+        "accepted_at": seen.at,
+        "state": seen.state,
+        "attempts": 0,
+        "ended_at": seen.at,
+    }
+
+
+def _reply(reply: Any, ids: dict[int, int]) -> Row:
+    session = reply.note.session
+    return {
+        "old": reply.id,
+        **_name(session),
+        "address": address_text(session.address),
+        "body": reply.note.text,
+        "urgent": reply.note.urgent,
+        "answers": [ids[number] for number in reply.answers if number in ids],
+        "parts": reply.parts,
+        "live": reply.live,
+    }

@@ -1,0 +1,182 @@
+"""From files to a database: everything is there afterwards, and copying again brings only what is new."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from store.copying import Copied, gather
+from store.json_store import open_json
+from store.pg_adopt import _adopt, adopt
+from store.postgres import open_postgres
+from store.records import (
+    CHAT_LEASE,
+    Cursor,
+    MessageState,
+    NewToken,
+    Note,
+    Reading,
+    Role,
+    Said,
+    SessionKey,
+    SessionPolicy,
+    WorkerStatus,
+)
+from tests.contract.backends import Wall
+from tests.contract.picture import normal, picture
+from tests.contract.rows import HERE, NOTE, THERE, accepted, running, sent, state
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from store.json_store import JsonStore
+    from store.postgres import PostgresStore
+    from store.protocols import MessageStore, Store
+
+ACME = SessionKey("acme", "main", "fake", "bot", "there \x00 :")
+CENTURY = timedelta(days=36_500)
+
+
+@pytest.fixture
+def wall() -> Wall:
+    return Wall()
+
+
+@pytest.fixture
+async def files(tmp_path: Path, wall: Wall) -> AsyncIterator[JsonStore]:
+    async with open_json(tmp_path / "data", wall, compact_at=2_000) as store:
+        yield store
+
+
+@pytest.fixture
+async def database(database: str, wall: Wall) -> AsyncIterator[PostgresStore]:
+    async with open_postgres(database, now=wall) as store:
+        yield store
+
+
+async def working(store: Store) -> MessageStore:
+    return store.messages(await store.acquire(CHAT_LEASE, "me", CENTURY))
+
+
+async def fill(store: Store) -> None:
+    """A bit of everything, in every state."""
+    messages = await working(store)
+    await store.create_tenant("acme", "Acme", "Europe/Berlin")
+    await store.create_tenant("off")
+    await store.enable_tenant("off", False)
+    await store.add_token(NewToken("t1", "acme", "phone", "0" * 64, ("chat", "cron")))
+    await store.add_token(NewToken("t2", "acme", "old", "1" * 64))
+    await store.revoke_token("acme", "t2")
+    await messages.accept([sent("waits"), sent("also\x00waits", ACME)], Cursor("fake", "bot", 17))
+    ids = await running(messages, "done")
+    said = [Said(Role.USER, "done"), Said(Role.TOOL, "\ue000", {"calls": [1, {"two": "\x00"}]})]
+    await messages.settle("turn", ids, MessageState.DONE, [NOTE, Note(ACME, "an aside", urgent=True)], said, 0.4)
+    (first, *_) = await messages.outbox(10)
+    await messages.progress(first.id, 2, "live id")
+    await running(messages, "runs", turn="other")
+    await store.set_policy(THERE, SessionPolicy("steer", 3, "new", 0, 2))
+    await store.remember(ACME, [Said(Role.ASSISTANT, str(number)) for number in range(50)])
+    await store.trim(ACME, 7)
+    await store.beat("w1", WorkerStatus.BUSY, run="r", context={"lanes": 2})
+    await store.record(Reading("w1", 1, 2, None, 512.5, {"cores": 2}))
+
+
+async def seen(store: Store) -> object:
+    """Both sides as they are after a start: what was running waits again."""
+    messages = await working(store)
+    await messages.resume()
+    return normal(await picture(store, messages, leases=()))
+
+
+async def test_everything_arrives(files: JsonStore, database: PostgresStore) -> None:
+    """After copying the database holds what the directory holds, whatever the texts are made of."""
+    await fill(files)
+    await adopt(database, await gather(files))
+    assert await seen(database) == await seen(files)
+    assert await state(await working(database), "done") is MessageState.DONE
+
+
+async def test_copying_again_changes_nothing(files: JsonStore, database: PostgresStore) -> None:
+    """The second time there is nothing new, and nothing is there twice."""
+    await fill(files)
+    first = await adopt(database, await gather(files))
+    before = await seen(database)
+    again = await adopt(database, await gather(files))
+    assert await seen(database) == before
+    assert (first.messages, first.replies, first.lines) == (4, 2, 45)
+    assert again == Copied()
+
+
+async def test_what_was_answered_in_the_database_does_not_come_back(
+    files: JsonStore, database: PostgresStore, wall: Wall
+) -> None:
+    """Weeks later, when even the keys are forgotten, an old directory brings no old message. (P6)"""
+    await fill(files)
+    await adopt(database, await gather(files))
+    messages = await working(database)
+    for message in await messages.resume():
+        await messages.settle("", [message.id], MessageState.FAILED, [])
+    for reply in await messages.outbox(10):
+        await messages.sent(reply.id)
+    wall.pass_by(timedelta(days=30))
+    while any(await database.tidy()):
+        pass
+    copied = await adopt(database, await gather(files))
+    assert (copied.messages, copied.replies) == (0, 0)
+    assert await messages.waiting() == ()
+
+
+async def test_what_is_new_in_the_files_follows(files: JsonStore, database: PostgresStore) -> None:
+    """Messages, lines and a cursor that came after the first copy are brought by the second."""
+    await fill(files)
+    await adopt(database, await gather(files))
+    messages = await working(files)
+    await messages.accept([sent("new")], Cursor("fake", "bot", 18))
+    await files.remember(ACME, [Said(Role.USER, "more")])
+    copied = await adopt(database, await gather(files))
+    assert (copied.messages, copied.lines, copied.left) == (1, 1, 0)
+    assert await seen(database) == await seen(files)
+
+
+async def test_a_conversation_that_went_on_in_the_database_is_left_alone(
+    files: JsonStore, database: PostgresStore
+) -> None:
+    """Two transcripts are never mixed: the database's stays, and that is told."""
+    await fill(files)
+    await adopt(database, await gather(files))
+    await database.remember(ACME, [Said(Role.USER, "here")])
+    await database.set_policy(HERE, SessionPolicy(cap=5))
+    await files.remember(ACME, [Said(Role.USER, "there"), Said(Role.USER, "and there")])
+    before = await seen(database)
+    copied = await adopt(database, await gather(files))
+    assert copied.left == 1
+    assert "left 1 sessions alone" in str(copied)
+    assert await seen(database) == before
+
+
+async def test_a_copy_that_fails_leaves_nothing(files: JsonStore, database: PostgresStore) -> None:
+    """All or nothing: cancelled at the last step, the database is as it was."""
+    await fill(files)
+    before = await seen(database)
+    everything = await gather(files)
+    with pytest.raises(ZeroDivisionError):
+        await database.db.together(lambda connection: failing(connection, everything))
+    assert await seen(database) == before
+
+
+async def failing(connection: object, everything: object) -> None:
+    await _adopt(connection, everything)  # type: ignore[arg-type]
+    raise ZeroDivisionError
+
+
+async def test_whoever_works_on_the_database_hears_of_it(files: JsonStore, database: PostgresStore) -> None:
+    """A gateway that runs there takes the copied messages up at once."""
+    await accepted(await working(files), "waits")
+    async with database.listen() as heard:
+        words = aiter(heard)
+        assert await anext(words) == "poll"
+        await adopt(database, await gather(files))
+        assert await anext(words) == "inbox"
