@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from gateway.clock import utc_now
+from gateway.commands import counted
 from store.protocols import CannotOpen
 
 if TYPE_CHECKING:
@@ -95,8 +96,13 @@ def look_at_files(place: Path) -> StoreStatus:
         return StoreStatus("standalone", str(place), ready=True, summary=summary, problems=(), counts={})
     found = read_json(place)
     counts = found.counts()
-    told = ", ".join(f"{number} {name}" for name, number in counts.items())
-    return StoreStatus("standalone", str(place), True, f"{place}: {told}", found.findings, {**counts})
+    told = (
+        f"{counted(counts['sessions'], 'session')}; messages: {counts['waiting']} waiting, {counts['running']} running"
+    )
+    summary = f"{place}: {told}; replies: {counts['unsent']} to send"
+    return StoreStatus(
+        "standalone", str(place), ready=True, summary=summary, problems=found.findings, counts={**counts}
+    )
 
 
 async def look_at_postgres(settings: Settings) -> StoreStatus:

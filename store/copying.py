@@ -61,9 +61,9 @@ class Copied:
     """Sessions that have gone on in the database in another way; they were left alone."""
 
     def __str__(self) -> str:
-        counts = [f"{getattr(self, one.name)} {one.name}" for one in fields(self) if one.name != "left"]
-        text = f"copied {', '.join(counts)}"
-        return f"{text}; left {self.left} sessions alone that went on in the database" if self.left else text
+        counts = [f"{one.name} {getattr(self, one.name)}" for one in fields(self) if one.name != "left"]
+        text = f"copied: {', '.join(counts)}"
+        return f"{text}; left alone, because they went on in the database: sessions {self.left}" if self.left else text
 
 
 async def gather(files: JsonStore) -> Everything:

@@ -160,9 +160,9 @@ class Look:
         running = sum(message.state is MessageState.RUNNING for message in self.tables.messages.rows.values())
         return {
             "sessions": len(self.tables.sessions.rows),
-            "messages waiting": len(self.tables.messages.rows) - running,
-            "messages running": running,
-            "replies to send": len(self.tables.replies.rows),
+            "waiting": len(self.tables.messages.rows) - running,
+            "running": running,
+            "unsent": len(self.tables.replies.rows),
         }
 
     def lines(self, key: SessionKey) -> tuple[Line, ...]:

@@ -153,7 +153,7 @@ async def test_a_conversation_that_went_on_in_the_database_is_left_alone(
     before = await seen(database)
     copied = await adopt(database, await gather(files))
     assert copied.left == 1
-    assert "left 1 sessions alone" in str(copied)
+    assert "left alone, because they went on in the database: sessions 1" in str(copied)
     assert await seen(database) == before
 
 

@@ -92,7 +92,7 @@ def test_the_files_tell_what_they_hold(tmp_path: Path) -> None:
         process.type("hello\n")
         process.end_input()
         process.ends_with(0)
-    assert "1 sessions, 0 messages waiting, 0 messages running, 0 replies to send" in said(tmp_path, "db", "status")
+    assert "1 session; messages: 0 waiting, 0 running; replies: 0 to send" in said(tmp_path, "db", "status")
 
 
 def test_an_unanswered_message_moves_from_files_to_a_database(tmp_path: Path, database: str) -> None:
@@ -102,12 +102,12 @@ def test_an_unanswered_message_moves_from_files_to_a_database(tmp_path: Path, da
         process.type("count to 2\n")
         process.expect("… 1 ")
         kill(process)
-    assert "1 messages" in said(tmp_path, "migrate", "json-to-postgres", postgres_dsn=database)
+    assert "messages 1," in said(tmp_path, "migrate", "json-to-postgres", postgres_dsn=database)
     with over_pipes(tmp_path, postgres_dsn=database) as process:
         process.end_input()
         assert "I counted to 2." in process.ends_with(0)
     again = said(tmp_path, "migrate", "json-to-postgres", postgres_dsn=database)
-    assert "0 messages, 0 replies" in again
+    assert "messages 0, replies 0" in again
     with over_pipes(tmp_path, postgres_dsn=database) as process:
         process.end_input()
         assert process.ends_with(0) == ""
