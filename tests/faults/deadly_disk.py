@@ -55,7 +55,7 @@ class Unsynced:
             if path.exists() and path.stat().st_size > size:
                 os.truncate(path, random.randint(size, path.stat().st_size))
         for old, new in reversed(self.names):
-            if new.exists() and random.random() < 0.5:
+            if new.exists() and random.random() < 0.7:
                 new.unlink() if old is None else new.replace(old)
 
 

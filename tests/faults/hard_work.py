@@ -6,6 +6,7 @@ can tell whether all of the verb is there or nothing. What must be told apart is
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -63,7 +64,7 @@ class Life:
         self.store, self.log, self.random, self.number, self.owner = store, log, random, number, owner
         self.names: list[str] = []
         self.tags = 0
-        self.highest = 0
+        self.recent = deque[tuple[int, str]](maxlen=40)
         self.lines = dict.fromkeys(SESSIONS, 0)
         self.send_backlog, self.backlog = trio.open_memory_channel[tuple[int, str]](float("inf"))
 
@@ -93,8 +94,12 @@ class Life:
 
     def take_up(self, number: int, name: str) -> None:
         self.names.append(name)
-        self.highest = max(self.highest, number)
+        self.recent.append((number, name))
         self.send_backlog.send_nowait((number, name))
+
+    def a_name(self, account: str, made: int) -> str:
+        session, sender = self.random.randrange(len(SESSIONS)), self.random.choice(("ann", "bob"))
+        return f"{made}.{session}.{sender}.{account}.{self.number}"
 
     def tag(self) -> str:
         self.tags += 1
@@ -116,8 +121,7 @@ class Life:
             if self.backlog.statistics().current_buffer_used < PLENTY or not names:
                 for _ in range(self.random.randint(1, 3)):
                     made += 1
-                    sender = self.random.choice(("ann", "bob"))
-                    names.append(f"{made}.{self.random.randrange(len(SESSIONS))}.{sender}.{account}.{self.number}")
+                    names.append(self.a_name(account, made))
             self.names += [name for name in names if name not in self.names[-200:]]
             position += 1
             await self.accept(messages, names, Cursor(CHANNEL, account, position))
@@ -179,10 +183,11 @@ class Life:
         )  # fmt: skip
 
     async def stop(self, messages: MessageStore) -> None:
+        """Stop what came lately, whether it waits, runs or has ended: one message, or all of its session up to it."""
         while True:
-            session, upto = self.random.choice(SESSIONS), self.highest - self.random.randrange(60)
-            sender = self.random.choice((None, "ann"))
-            only = [upto, upto - 1, upto - 2] if self.random.random() < 0.7 else None
+            upto, name = self.random.choice(self.recent or [(0, self.a_name("first", 0))])
+            session, sender = session_of(name), self.random.choice((None, "ann"))
+            only = [upto] if self.random.random() < 0.8 else None
             await self.log.ask(
                 "stop",
                 partial(messages.stop, session, upto, sender=sender, only=only),
