@@ -124,9 +124,15 @@ class Keeper:
         """Every line that is a row goes into its session's file; what is mostly trimmed is written anew."""
         tables = self.tables
         for key in dict.fromkeys([*tables.mostly_trimmed, *tables.lines_of.of]):
-            while (kept := tables.sessions.rows.get(key)) and (key in tables.lines_of or kept.mostly_trimmed):
+            while (kept := await self._durable(key)) and (kept.mostly_trimmed or key in tables.lines_of):
                 await self._file_session(kept)
         await self._empty_trash()
+
+    async def _durable(self, key: SessionKey) -> Kept | None:
+        """A row of the session that nothing can undo any more: only then may a file follow what it says."""
+        kept = self.tables.sessions.rows.get(key)
+        await self.journal.settled()
+        return kept if key in self.tables.sessions.rows else None
 
     async def _file_session(self, kept: Kept) -> None:
         key = kept.session.key
@@ -200,7 +206,7 @@ class Keeper:
 
     async def _mend_session(self, key: SessionKey) -> None:
         """The good lines are written to a new file, the old one is set aside: in this order, lest a crash lose them."""
-        kept = self.tables.sessions.rows.get(key)
+        kept = await self._durable(key)
         if kept is None or not kept.file:
             return
         good, whole = await self._good_lines(kept)
@@ -219,6 +225,8 @@ class Keeper:
         """Remove the files that nobody needs."""
         names = list(self.tables.trash.rows)
         if names:
+            await self.journal.settled()  # what threw them away is on the disk, or names nothing any more
+            names = [name for name in names if name in self.tables.trash.rows]
             await trio.to_thread.run_sync(self.transcripts.remove, names)
             await self.journal.do(lambda: [self.tables.drop(self.tables.trash, name) for name in names])
 

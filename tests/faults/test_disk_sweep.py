@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -17,11 +17,13 @@ from tests.faults.disk_story import STORY, chat_of, content
 from tests.faults.faulty_disk import FaultyDisk
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from store.protocols import MessageStore
     from tests.faults.disk_story import Step
+
+T = TypeVar("T")
 
 COMPACT_AFTER = (9, 17, 21)
 """After these steps the journal is folded into a snapshot, too."""
@@ -61,6 +63,15 @@ class Life:
         self.told.append(str(error))
         self.disk.heal()
 
+    async def insist(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Ask again until it succeeds: what was under way when the disk was healed may still fail."""
+        for _ in range(5):
+            try:
+                return await call()
+            except StoreUnavailable as error:
+                self.hit(error)
+        return await call()
+
     async def do(self, step: Step, store: JsonStore, chat: MessageStore, model_chat: MessageStore) -> None:
         """The verb succeeds, or has done nothing; then the directory shows the state before it or after it."""
         before = content(read_json(self.place))
@@ -70,17 +81,13 @@ class Life:
             self.hit(error)
             assert content_of(store) == before
             found = content(read_json(self.place))
-            answer = await step(store, chat)
+            answer = await self.insist(lambda: step(store, chat))
             assert found in (before, content(read_json(self.place)))
         assert normal(answer) == normal(await step(self.model, model_chat))
 
     async def compare(self, store: JsonStore, chat: MessageStore, model_chat: MessageStore) -> None:
         """Reading fails too, and succeeds the next time."""
-        try:
-            found = await picture(store, chat)
-        except StoreUnavailable as error:
-            self.hit(error)
-            found = await picture(store, chat)
+        found = await self.insist(lambda: picture(store, chat))
         assert normal(found) == normal(await picture(self.model, model_chat))
 
 
@@ -95,11 +102,7 @@ async def live(place: Path, nth: int, error: int, times: int) -> Life:
     model_chat = await chat_of(life.model)
     life.disk.fail(nth, error=error, times=times)
     async with life.open() as store:
-        try:
-            chat = await chat_of(store)
-        except StoreUnavailable as trouble:
-            life.hit(trouble)
-            chat = await chat_of(store)
+        chat = await life.insist(lambda: chat_of(store))
         for number, step in enumerate(STORY):
             await life.do(step, store, chat, model_chat)
             if number in COMPACT_AFTER:
