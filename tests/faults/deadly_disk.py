@@ -10,7 +10,7 @@ import os
 import signal
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Event, Lock
 from typing import TYPE_CHECKING, NoReturn
 
 from store.disk import Disk
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from random import Random
+
+DAWDLE = 0.1
+DAWDLE_S = 0.02
 
 
 @dataclass(slots=True)
@@ -62,20 +65,32 @@ class Unsynced:
 class DeadlyDisk(Disk):
     """One call at a time, so that the last one is the last for all threads."""
 
-    def __init__(self, calls: int, random: Random, *, power: bool) -> None:
+    def __init__(self, calls: int, random: Random, *, after: str, power: bool) -> None:
         self.left = calls
+        self.after = after  # only what directly follows a call of this name counts, all if it is empty
+        self.last = ""
         self.random = random
         self.power = power
         self.unsynced = Unsynced()
         self.turn = Lock()
 
     @contextmanager
-    def call(self) -> Iterator[None]:
+    def call(self, name: str) -> Iterator[None]:
+        self.dawdle()
         with self.turn:
-            self.left -= 1
-            if self.left == 0:
+            if self.is_last(name):
                 self.die()
             yield
+
+    def is_last(self, name: str) -> bool:
+        self.left -= self.after in ("", self.last)
+        self.last = name
+        return self.left == 0
+
+    def dawdle(self) -> None:
+        """Now and then let others overtake, so that the threads meet in every order."""
+        if self.random.random() < DAWDLE:
+            Event().wait(self.random.random() * DAWDLE_S)
 
     def die(self) -> NoReturn:
         if self.power:
@@ -84,51 +99,51 @@ class DeadlyDisk(Disk):
         raise AssertionError("nobody survives this")
 
     def create(self, path: Path, *, anew: bool = False) -> int:
-        with self.call():
+        with self.call("create"):
             file = super().create(path, anew=anew)
             self.unsynced.opened(file, path)
             self.unsynced.names.append((None, path))
             return file
 
     def append_to(self, path: Path) -> int:
-        with self.call():
+        with self.call("append_to"):
             file = super().append_to(path)
             self.unsynced.opened(file, path)
             return file
 
     def write(self, file: int, data: bytes) -> None:
+        self.dawdle()
         with self.turn:
-            self.left -= 1
-            if self.left == 0:
+            if self.is_last("write"):
                 super().write(file, data[: self.random.randrange(len(data) + 1)])
                 self.die()
             super().write(file, data)
 
     def truncate(self, file: int, size: int) -> None:
-        with self.call():
+        with self.call("truncate"):
             super().truncate(file, size)
             self.unsynced.cut(file, size)
 
     def sync(self, file: int) -> None:
-        with self.call():
+        with self.call("sync"):
             super().sync(file)
             self.unsynced.synced(file)
 
     def sync_directory(self, path: Path) -> None:
-        with self.call():
+        with self.call("sync_directory"):
             super().sync_directory(path)
             self.unsynced.synced_directory(path)
 
     def replace(self, old: Path, new: Path) -> None:
-        with self.call():
+        with self.call("replace"):
             super().replace(old, new)
             self.unsynced.renamed(old, new)
 
     def unlink(self, path: Path) -> None:
-        with self.call():
+        with self.call("unlink"):
             super().unlink(path)
 
     def close(self, file: int) -> None:
-        with self.call():
+        with self.call("close"):
             self.unsynced.paths.pop(file, None)
             super().close(file)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import orjson
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,7 @@ def broken_in(place: Path) -> Iterator[str]:
 def document(path: Path) -> Iterator[str]:
     """A file that is only ever there as a whole."""
     try:
-        json.loads(path.read_bytes())
+        orjson.loads(path.read_bytes())
     except ValueError as error:
         yield f"{path.name} is no JSON document: {error}"
 
@@ -47,7 +48,7 @@ def lines(path: Path) -> Iterator[str]:
 def whole(line: bytes) -> bool:
     try:
         checksum, text = int(line[:8], 16), line[9:-1]
-        json.loads(text)
+        orjson.loads(text)
     except ValueError:
         return False
     return line[8:9] == b" " and zlib.crc32(text) == checksum

@@ -124,8 +124,9 @@ async def play(engine: Engine, logs: Path, seed: int, rounds: int) -> int:
 def fate(engine: Engine, random: Random) -> tuple[int, Death | None]:
     """After how many lines a life is killed; every second one on files dies earlier, at a call to the disk."""
     if engine.kind == "json" and random.random() < 0.5:
-        call = random.randint(1, random.choice((12, 300, 300)))
-        return 2000, Death(call, power=random.random() < 0.5)
+        after = random.choice(("", "", "", "replace", "create", "unlink"))
+        call = random.randint(1, 8 if after else random.choice((12, 300)))
+        return 1200, Death(call, after, power=random.random() < 0.5)
     return random.randrange(random.choice((6, 300, 300, 1500, 1500))), None
 
 

@@ -38,9 +38,11 @@ OWNER = "the child"
 
 
 class Death(NamedTuple):
-    """What ends a life if nobody else does: the call to the disk with this number, perhaps with the power failing."""
+    """What ends a life if nobody else does: a call to the disk, perhaps with the power failing."""
 
     call: int
+    after: str
+    """Count only the calls that directly follow one of this name; all of them if it is empty."""
     power: bool
 
 
@@ -62,7 +64,7 @@ class Engine(NamedTuple):
 
 
 async def live(engine: Engine, number: int, seed: str, death: Death | None, out: int) -> None:
-    disk = None if death is None else DeadlyDisk(death.call, Random(seed), power=death.power)
+    disk = None if death is None else DeadlyDisk(death.call, Random(seed), after=death.after, power=death.power)
     async with engine.open(disk) as (store, owner):
         await Life(store, Log(out), Random(seed), number, owner).live()
 
