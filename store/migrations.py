@@ -88,7 +88,8 @@ async def _connected(target: Target, limits: Limits, work: Callable[[Any, Target
 async def _on_connection(target: Target, limits: Limits, work: Callable[[Any, Target], Awaitable[T]]) -> T:
     connection = await connect(target, limits)
     try:
-        check_server(connection.get_server_version(), target)
+        if connection.get_server_version().major < OLDEST_SERVER:
+            raise too_old(connection.get_settings().server_version, target)
         return await work(connection, target)
     finally:
         await connection.close(timeout=GOODBYE_S)
@@ -152,10 +153,9 @@ def check_past(applied: dict[int, str], known: tuple[Migration, ...], target: Ta
         )
 
 
-def check_server(version: Any, target: Target) -> None:
-    if version.major < OLDEST_SERVER:
-        raise CannotOpen(
-            f"the Postgres at {target.host} port {target.port} is version {version.major}.{version.minor}, "
-            f"goclaw needs {OLDEST_SERVER} or newer: upgrade the server or name another one in the DSN",
-            **target.fields,
-        )
+def too_old(version: str, target: Target) -> CannotOpen:
+    return CannotOpen(
+        f"the Postgres at {target.host} port {target.port} is version {version}, goclaw needs {OLDEST_SERVER} or "
+        "newer: upgrade the server or name another one in the DSN",
+        **target.fields,
+    )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GOODBYE_S = 2
+LONGEST_CONNECT_S = 10.0
 
 
 class Connection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has no types
@@ -40,7 +41,10 @@ class Limits:
     """How long things may take."""
 
     statement: timedelta = timedelta(seconds=10)
-    connect: timedelta = timedelta(seconds=10)
+
+    @property
+    def connect_s(self) -> float:
+        return min(self.statement.total_seconds(), LONGEST_CONNECT_S)
 
     @property
     def patience_s(self) -> float:
@@ -118,7 +122,7 @@ async def _make_pool(target: Target, limits: Limits, connections: int) -> Any:
 def _how(target: Target, limits: Limits) -> dict[str, Any]:
     return {
         "dsn": target.dsn,
-        "timeout": limits.connect.total_seconds(),
+        "timeout": limits.connect_s,
         "command_timeout": limits.patience_s,
         "server_settings": limits.settings(),
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -84,11 +84,15 @@ def named(dsn: str, database: str) -> str:
 
 def execute(dsn: str, statement: str) -> None:
     """For what is not inside a trio program."""
-    trio.run(_execute, dsn, statement)
+    trio.run(ask, dsn, statement)
 
 
-async def _execute(dsn: str, statement: str) -> None:
+async def ask(dsn: str, statement: str, *args: object) -> list[Any]:
+    """What a connection of its own is answered."""
     async with open_bridge() as bridge:
         connection = await bridge.run(asyncpg.connect, dsn)
-        await bridge.run(connection.execute, statement)
-        await bridge.run(connection.close)
+        try:
+            rows: list[Any] = await bridge.run(connection.fetch, statement, *args)
+        finally:
+            await bridge.run(connection.close)
+        return rows
