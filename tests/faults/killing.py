@@ -160,6 +160,7 @@ async def nobody_else(dsn: str) -> None:
 
 
 def fail(broken: list[str], engine: Engine, seed: int, number: int, logs: Path, said: bytes) -> NoReturn:
+    where = "DIRECTORY" if engine.kind == "json" else "DSN"
     last_words = said.decode(errors="replace").splitlines()[-30:]
     raise AssertionError(
         "\n".join(
@@ -169,7 +170,7 @@ def fail(broken: list[str], engine: Engine, seed: int, number: int, logs: Path, 
                 "the last that was said:",
                 *(line[:300] for line in last_words),
                 f"all logs: {logs}",
-                f"again: python -m tests.faults.killing {engine.kind} {engine.place} {seed} {number + 1}",
+                f"again, on an empty one: python -m tests.faults.killing {engine.kind} {where} {seed} {number + 1}",
             ]
         )
     )
