@@ -18,6 +18,8 @@ from store.protocols import StoreUnavailable
 from store.records import CHAT_LEASE, DeliveryKey, Incoming, MessageState, Note, SessionKey
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from store.bridge import Bridge
 
 HERE = SessionKey("default", "main", "fake", "bot", "here")
@@ -29,6 +31,18 @@ async def answered(value: object) -> object:
 
 async def failed() -> None:
     raise LookupError("over there")
+
+
+class NextRound:
+    """To an event loop: go on with me after the others."""
+
+    def __await__(self) -> Iterator[None]:
+        yield
+
+
+async def never_done() -> None:
+    while True:
+        await NextRound()
 
 
 async def connected(bridge: Bridge, dsn: str) -> Any:
@@ -107,19 +121,18 @@ async def test_what_is_cancelled_beforehand_never_starts() -> None:
     assert begun == []
 
 
-async def test_whoever_waits_when_it_closes_is_told(database: str) -> None:
+async def test_whoever_waits_when_it_closes_is_told() -> None:
     """An error of the store, not one of another world."""
     errors: list[str] = []
 
-    async def wait(connection: Any) -> None:
+    async def wait(bridge: Bridge) -> None:
         try:
-            await bridge.run(connection.execute, "SELECT pg_sleep(60)")
+            await bridge.run(never_done)
         except StoreUnavailable as error:
             errors.append(str(error))
 
     async with trio.open_nursery() as nursery, open_bridge() as bridge:
-        connection = await connected(bridge, database)
-        nursery.start_soon(wait, connection)
+        nursery.start_soon(wait, bridge)
         await trio.testing.wait_all_tasks_blocked()
     assert errors == ["the store was closed before this was done: open it and try again"]
 
