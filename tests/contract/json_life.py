@@ -156,6 +156,7 @@ class JsonLife:
 
 class JsonLives:
     name = "json"
+    histories = 24
 
     @asynccontextmanager
     async def live(self, place: Path, request: pytest.FixtureRequest) -> AsyncIterator[JsonLife]:

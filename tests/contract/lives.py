@@ -44,6 +44,10 @@ class Lives(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def histories(self) -> int:
+        """So many are played of each theme whenever the tests run."""
+
     def live(self, place: Path, request: pytest.FixtureRequest) -> AbstractAsyncContextManager[Life]:
         """Called while fixtures are set up, outside of trio: ask `request` here."""
 
@@ -76,6 +80,7 @@ class Memory:
     """The model beside itself: shows that the comparison asks for nothing that cannot be given."""
 
     name = "memory"
+    histories = 10
 
     @asynccontextmanager
     async def live(self, place: Path, request: pytest.FixtureRequest) -> AsyncIterator[Life]:

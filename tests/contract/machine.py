@@ -6,7 +6,6 @@ failing history reads as a program and can be played again.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import trio
@@ -16,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from store.memory import MemoryStore
 from store.protocols import RuleBroken, StoreUnavailable
-from store.records import CHAT_LEASE, Incoming, MessageState, NewToken, Tidied, WorkerStatus
+from store.records import CHAT_LEASE, Incoming, Tidied
 from tests.contract.backends import Wall
 from tests.contract.picture import picture
 from tests.contract.pools import (
@@ -26,29 +25,10 @@ from tests.contract.pools import (
     PLACES,
     SESSIONS,
     WORKERS,
-    cursors,
-    data,
-    digests,
-    ends,
-    figures,
     incoming,
-    leases,
-    limits,
-    notes,
-    pick,
-    picks,
-    policies,
-    readings,
     said,
-    sessions,
     spans,
-    tenants,
-    texts,
     troubles,
-    turns,
-    usual_sessions,
-    views,
-    workers,
 )
 from tests.contract.sides import Side, Sides, as_it_is
 
@@ -56,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from datetime import timedelta
 
-    from store.records import Cursor, DeliveryKey, Note, Reading, Said, SessionKey, SessionPolicy
+    from store.records import Said
     from tests.contract.lives import Life
 
     Verb = Callable[[Side], Awaitable[object]]
@@ -67,7 +47,7 @@ NOTHING = Tidied(0, 0, 0)
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """`life` is given by a subclass; see `play`."""
+    """What every history has; the verbs come with a subclass, `life` in `play`."""
 
     life: Life
 
@@ -159,178 +139,6 @@ class StoreMachine(RuleBasedStateMachine):
         self.ask(lambda side: side.view(0).accept([Incoming(key, SESSIONS[0], "", "") for key in KEYS]))
         self.ask(lambda side: side.view(0).resume())
 
-    # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    @rule(view=views, batch=st.lists(incoming, max_size=4), cursor=cursors)
-    def accept(self, view: View, batch: Sequence[Incoming], cursor: Cursor | None) -> None:
-        self.ask(lambda side: side.view(view).accept(batch, cursor))
-
-    @rule(view=views, batch=st.lists(incoming, min_size=1, max_size=3), turn=turns)
-    def accept_and_begin(self, view: View, batch: Sequence[Incoming], turn: str) -> None:
-        self.ask(lambda side: side.view(None).accept(batch))
-        self.ask(lambda side: side.view(view).begin(turn, side.those(range(len(batch)))))
-
-    @rule(view=views, turn=turns, those=picks)
-    def begin(self, view: View, turn: str, those: Sequence[int]) -> None:
-        self.ask(lambda side: side.view(view).begin(turn, side.those(those)))
-
-    @rule(view=views, turn=turns, those=picks, end=ends, replies=notes, words=said, context=figures)
-    def settle(
-        self,
-        view: View,
-        turn: str,
-        those: Sequence[int],
-        end: MessageState,
-        replies: Sequence[Note],
-        words: Sequence[Said],
-        context: float | None,
-    ) -> None:
-        self.ask(lambda side: side.view(view).settle(turn, side.those(those), end, replies, words, context))
-
-    @rule(session=usual_sessions, turn=turns, key=st.sampled_from(KEYS), replies=notes, words=said, context=figures)
-    def answer(
-        self,
-        session: SessionKey,
-        turn: str,
-        key: DeliveryKey,
-        replies: Sequence[Note],
-        words: Sequence[Said],
-        context: float | None,
-    ) -> None:
-        """The usual way of a message, from beginning to end."""
-        self.ask(lambda side: side.view(None).accept([Incoming(key, session, "ann", "hello")]))
-        self.ask(lambda side: side.view(0).begin(turn, side.those([0])))
-        self.ask(lambda side: side.view(0).settle(turn, side.those([0]), MessageState.DONE, replies, words, context))
-
-    @rule(
-        view=views,
-        session=usual_sessions,
-        upto=pick,
-        sender=st.sampled_from([None, None, "ann", "bob"]),
-        only=st.none() | picks,
-    )
-    def stop(self, view: View, session: SessionKey, upto: int, sender: str | None, only: Sequence[int] | None) -> None:
-        self.ask(
-            lambda side: side.view(view).stop(
-                session, side.message(upto), sender=sender, only=None if only is None else side.those(only)
-            )
-        )
-
-    @rule(view=views, turn=turns, those=picks)
-    def put_back(self, view: View, turn: str, those: Sequence[int]) -> None:
-        self.ask(lambda side: side.view(view).put_back(turn, side.those(those)))
-
-    @rule(view=views)
-    def resume(self, view: View) -> None:
-        self.ask(lambda side: side.view(view).resume())
-
-    @rule(view=views)
-    def waiting(self, view: View) -> None:
-        self.ask(lambda side: side.view(view).waiting())
-
-    @rule(view=views, those=st.lists(sessions, max_size=3))
-    def standings(self, view: View, those: Sequence[SessionKey]) -> None:
-        self.ask(lambda side: side.view(view).standings(those))
-
-    @rule(view=views, limit=limits, skip=st.lists(sessions, max_size=2))
-    def outbox(self, view: View, limit: int, skip: Sequence[SessionKey]) -> None:
-        self.ask(lambda side: side.view(view).outbox(limit, [session.address for session in skip]))
-
-    @rule(view=views, reply=pick, parts=st.integers(min_value=0, max_value=3), live=texts)
-    def progress(self, view: View, reply: int, parts: int, live: str) -> None:
-        self.ask(lambda side: side.view(view).progress(side.reply(reply), parts, live))
-
-    @rule(view=views, reply=pick)
-    def sent(self, view: View, reply: int) -> None:
-        self.ask(lambda side: side.view(view).sent(side.reply(reply)))
-
-    # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    @rule(key=sessions, policy=policies)
-    def set_policy(self, key: SessionKey, policy: SessionPolicy) -> None:
-        self.ask(lambda side: side.whole.set_policy(key, policy))
-
-    @rule(key=sessions, words=said)
-    def remember(self, key: SessionKey, words: Sequence[Said]) -> None:
-        self.ask(lambda side: side.whole.remember(key, words))
-
-    @rule(key=sessions, after=st.integers(min_value=0, max_value=8), limit=limits)
-    def read(self, key: SessionKey, after: int, limit: int) -> None:
-        self.ask(lambda side: side.whole.transcript(key, after=after, limit=limit))
-        self.ask(lambda side: side.whole.newest(key, limit))
-        self.ask(lambda side: side.whole.session(key))
-
-    @rule(tenant=tenants, limit=limits, after=st.just("") | sessions.map(str))
-    def list_sessions(self, tenant: str, limit: int, after: str) -> None:
-        self.ask(lambda side: side.whole.sessions(tenant, limit=limit, after=after))
-
-    @rule(key=sessions, upto=st.integers(min_value=0, max_value=8))
-    def trim(self, key: SessionKey, upto: int) -> None:
-        self.ask(lambda side: side.whole.trim(key, upto))
-
-    @rule(key=sessions)
-    def forget(self, key: SessionKey) -> None:
-        self.ask(lambda side: side.whole.forget(key))
-
-    # ── tenants and tokens ───────────────────────────────────────────────────────────────────────────────────────────
-
-    @rule(tenant=tenants, name=texts)
-    def create_tenant(self, tenant: str, name: str) -> None:
-        self.ask(lambda side: side.whole.create_tenant(tenant, name))
-
-    @rule(tenant=tenants, enabled=st.booleans())
-    def enable_tenant(self, tenant: str, enabled: bool) -> None:
-        self.ask(lambda side: side.whole.enable_tenant(tenant, enabled))
-
-    @rule(tenant=tenants)
-    def delete_tenant(self, tenant: str) -> None:
-        self.ask(lambda side: side.whole.delete_tenant(tenant))
-
-    @rule(
-        name=st.sampled_from(["k1", "k2"]),
-        tenant=tenants,
-        digest=digests,
-        scopes=st.lists(texts, max_size=2).map(tuple),
-        lasts=st.none() | spans,
-    )
-    def add_token(self, name: str, tenant: str, digest: str, scopes: tuple[str, ...], lasts: timedelta | None) -> None:
-        expires = None if lasts is None else self.wall() + lasts
-        self.ask(lambda side: side.whole.add_token(NewToken(name, tenant, "", digest, scopes, expires)))
-
-    @rule(digest=digests)
-    def token_for(self, digest: str) -> None:
-        self.ask(lambda side: side.whole.token_for(digest))
-
-    @rule(tenant=tenants, name=st.sampled_from(["k1", "k2"]))
-    def revoke_token(self, tenant: str, name: str) -> None:
-        self.ask(lambda side: side.whole.revoke_token(tenant, name))
-
-    # ── workers and leases ───────────────────────────────────────────────────────────────────────────────────────────
-
-    @rule(worker=workers, status=st.sampled_from(WorkerStatus), run=texts, context=st.none() | data)
-    def beat(self, worker: str, status: WorkerStatus, run: str, context: dict[str, object] | None) -> None:
-        self.ask(lambda side: side.whole.beat(worker, status, run=run, context=context))
-
-    @rule(worker=workers)
-    def leave(self, worker: str) -> None:
-        self.ask(lambda side: side.whole.leave(worker))
-
-    @rule(reading=readings)
-    def record(self, reading: Reading) -> None:
-        self.ask(lambda side: side.whole.record(reading))
-
-    @rule(name=st.sampled_from(NAMES), owner=st.sampled_from("ab"), span=leases)
-    def acquire(self, name: str, owner: str, span: timedelta) -> None:
-        self.ask(lambda side: side.whole.acquire(name, owner, span))
-
-    @rule(lease=pick, span=leases)
-    def renew(self, lease: int, span: timedelta) -> None:
-        self.ask(lambda side: renew(side, lease, span))
-
-    @rule(lease=pick)
-    def release(self, lease: int) -> None:
-        self.ask(lambda side: release(side, lease))
-
     @rule()
     def tidy(self) -> None:
         """All rounds together: how much one of them removes is the store's own business."""
@@ -354,17 +162,6 @@ async def outcome(verb: Verb, side: Side) -> object:
         return type(refused).__name__
 
 
-async def renew(side: Side, pick: int, span: timedelta) -> object:
-    lease = side.lease(pick)
-    renewed = None if lease is None else await side.whole.renew(lease, span)
-    return None if renewed is None else replace(renewed, token=0)
-
-
-async def release(side: Side, pick: int) -> object:
-    lease = side.lease(pick)
-    return lease is not None and await side.whole.release(lease)
-
-
 async def end_the_lease(side: Side) -> object:
     held = await side.whole.lease(CHAT_LEASE)
     return held is not None and await side.whole.release(held)
@@ -378,9 +175,11 @@ async def everything(side: Side) -> object:
     return await picture(side.whole, side.view(0), places=PLACES, workers=WORKERS, leases=NAMES)
 
 
-async def play(life: Life, histories: int, steps: int, *, fixed: bool, shrink: bool = True) -> None:
+async def play(
+    theme: type[StoreMachine], life: Life, histories: int, steps: int, *, fixed: bool, shrink: bool = True
+) -> None:
     """So many histories; the same ones every time if they are fixed."""
-    machine = type("StoreMachine", (StoreMachine,), {"life": life})
+    machine = type(theme.__name__, (theme,), {"life": life})
     phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
     how = settings(
         max_examples=histories,

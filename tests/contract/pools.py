@@ -26,6 +26,7 @@ from store.records import (
 
 CENTURY = timedelta(days=36_500)
 MOMENT = timedelta(microseconds=1)
+LONGEST_WAIT = timedelta(days=10)
 
 SESSIONS = [
     SessionKey("default", "main", "fake", "bot", "here"),
@@ -42,16 +43,17 @@ WORKERS = ["w1", "w2"]
 NAMES = [CHAT_LEASE, "other"]
 
 texts = st.sampled_from(["", "hello", "a\x00b", "🦀 \ue000\ue002", "two\nlines", "x" * 3000])
-sessions = st.sampled_from(SESSIONS)
-usual_sessions = st.sampled_from([*SESSIONS[:3] * 2, *SESSIONS])
+sessions = st.sampled_from([*SESSIONS[:1] * 4, *SESSIONS])
+usual_sessions = st.sampled_from([*SESSIONS[:1] * 6, *SESSIONS])
 tenants = st.sampled_from(TENANTS)
 workers = st.sampled_from(WORKERS)
 digests = st.sampled_from(["d1", "d2", "d3"])
-views = st.sampled_from([*[0] * 9, 1, 2, None, "other"])
-turns = st.sampled_from(["", "t1", "t2", "t3"])
-pick = st.integers(min_value=0, max_value=6)
+views = st.sampled_from([*[0] * 10, 1, 2, None, "other"])
+turns = st.sampled_from(["t1", "t1", "t1", "t2", ""])
+pick = st.sampled_from([0, 0, 0, 1, 1, 2, 2, 3, 4, 5, 6])
 picks = st.lists(pick, max_size=4)
 troubles = st.lists(pick, min_size=1, max_size=2)
+senders = st.sampled_from([None, None, "ann", "bob"])
 limits = st.sampled_from([0, 1, 2, 3, 100])
 figures = st.sampled_from([None, 0.0, 0.25, 1.0])
 ends = st.sampled_from([*[MessageState.DONE] * 3, *(state for state in MessageState if state.terminal)])
@@ -67,6 +69,7 @@ spans = st.sampled_from(
         KEEP_READINGS,
     ]
 )
+waits = st.sampled_from([REMEMBER_KEYS - MOMENT, REMEMBER_KEYS, REMEMBER_KEYS + MOMENT])
 leases = st.sampled_from([timedelta(seconds=30), timedelta(hours=1), timedelta(days=10), CENTURY])
 incoming = st.builds(
     Incoming,

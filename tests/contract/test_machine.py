@@ -6,29 +6,50 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.contract.keeping_rules import KeepingRules
 from tests.contract.lives import LIVES, Life, Lives
-from tests.contract.machine import play
+from tests.contract.machine import StoreMachine, play
+from tests.contract.message_rules import MessageRules
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
 
+class AllRules(MessageRules, KeepingRules):
+    """Everything together: tenants go while their messages run."""
+
+
+THEMES = [MessageRules, KeepingRules, AllRules]
+
+
 @pytest.fixture(params=LIVES, ids=lambda lives: lives.name)
-def living(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Life]:
-    """Each store of the list in turn, ready for its first life."""
-    lives: Lives = request.param
+def lives(request: pytest.FixtureRequest) -> Lives:
+    """Each store of the list in turn."""
+    found: Lives = request.param
+    return found
+
+
+@pytest.fixture
+def living(lives: Lives, request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Life]:
+    """Ready for its first life."""
     return lives.live(tmp_path, request)
 
 
-async def test_no_history_tells_a_store_from_the_model(living: AbstractAsyncContextManager[Life]) -> None:
+@pytest.mark.parametrize("theme", THEMES)
+async def test_no_history_tells_a_store_from_the_model(
+    lives: Lives, living: AbstractAsyncContextManager[Life], theme: type[StoreMachine]
+) -> None:
     """The same verbs give the same answers, through restarts, crashes and failed writes. (R27)"""
     async with living as life:
-        await play(life, 80, 40, fixed=True)
+        await play(theme, life, lives.histories, 80, fixed=True)
 
 
 @pytest.mark.soak
-async def test_no_new_history_tells_a_store_from_the_model(living: AbstractAsyncContextManager[Life]) -> None:
+@pytest.mark.parametrize("theme", THEMES)
+async def test_no_new_history_tells_a_store_from_the_model(
+    living: AbstractAsyncContextManager[Life], theme: type[StoreMachine]
+) -> None:
     """The same with histories that nobody has seen yet."""
     async with living as life:
-        await play(life, 1_000, 80, fixed=False)
+        await play(theme, life, 500, 100, fixed=False)
