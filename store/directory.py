@@ -72,7 +72,8 @@ def _make(disk: Disk, place: Path) -> None:
                 disk.make_directory(directory)
             if not directory.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(directory))
-            disk.sync_directory(directory.parent)
+            with suppress(PermissionError):  # one may be allowed to write there and not to read
+                disk.sync_directory(directory.parent)
 
 
 def _lock(disk: Disk, place: Path, now: datetime) -> int:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import orjson
 import trio
 
 from store.disk import write_whole
+from store.frames import encode
 from store.records import MessageState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
     from store.decode import Kept
     from store.disk import Disk
+    from store.records import SessionKey
     from store.tables import Tables
+
+T = TypeVar("T")
 
 EXPORT = "sessions.json"
 SLICE = 200
@@ -24,17 +29,21 @@ SLICE = 200
 
 async def export(disk: Disk, place: Path, tables: Tables, now: datetime) -> None:
     """Rows are looked at a few at a time, so that others can work meanwhile; the figures may be a moment apart."""
-    unsent: dict[object, int] = {}
-    for number, reply in enumerate(list(tables.replies.rows.values())):
-        unsent[reply.note.session] = unsent.get(reply.note.session, 0) + 1
-        if number % SLICE == SLICE - 1:
-            await trio.lowlevel.checkpoint()
-    sessions = []
-    for number, kept in enumerate(list(tables.sessions.rows.values())):
-        sessions.append(_entry(tables, kept, unsent.get(kept.session.key, 0)))
-        if number % SLICE == SLICE - 1:
-            await trio.lowlevel.checkpoint()
-    await trio.to_thread.run_sync(_write, disk, place, {"written_at": now, "sessions": sessions})
+    unsent: Counter[SessionKey] = Counter()
+    for replies in _slices(list(tables.replies.rows.values())):
+        unsent.update(reply.note.session for reply in replies)
+        await trio.lowlevel.checkpoint()
+    lines: list[bytes] = []
+    for texts in _slices(sorted(tables.by_text)):
+        kept = [tables.sessions.rows[tables.by_text[text]] for text in texts if text in tables.by_text]
+        lines += [encode(_entry(tables, one, unsent[one.session.key])) for one in kept]
+        await trio.lowlevel.checkpoint()
+    await trio.to_thread.run_sync(_write, disk, place, lines, now)
+
+
+def _slices(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(rows), SLICE):
+        yield rows[start : start + SLICE]
 
 
 def _entry(tables: Tables, kept: Kept, unsent: int) -> dict[str, Any]:
@@ -59,6 +68,6 @@ def _policy(kept: Kept) -> dict[str, object]:
     return {name: getattr(policy, name) for name in policy.__dataclass_fields__}
 
 
-def _write(disk: Disk, place: Path, document: dict[str, Any]) -> None:
-    document["sessions"].sort(key=lambda entry: entry["session"])
-    write_whole(disk, place / EXPORT, orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z) + b"\n")
+def _write(disk: Disk, place: Path, lines: Sequence[bytes], now: datetime) -> None:
+    head = encode({"written_at": now, "sessions": []}).removesuffix(b"]}")
+    write_whole(disk, place / EXPORT, b"".join([head, b"\n", b",\n".join(lines), b"\n]}\n"]))

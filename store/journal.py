@@ -208,14 +208,17 @@ class Journal:
 
     async def run(self) -> None:
         """Write what is collected, until closed. Shielded: changes are made during a shutdown too."""
-        with trio.CancelScope(shield=True):
-            while not self._closed or self._collecting.lines:
-                await self._wake.wait()
-                self._wake = trio.Event()
-                if self._turn is not None:
-                    await self._begin_file(self._turn)
-                if self._collecting.lines:
-                    await self._commit()
+        try:
+            with trio.CancelScope(shield=True):
+                while not self._closed or self._collecting.lines:
+                    await self._wake.wait()
+                    self._wake = trio.Event()
+                    if self._turn is not None:
+                        await self._begin_file(self._turn)
+                    if self._collecting.lines:
+                        await self._commit()
+        finally:
+            self._leave_nobody_waiting()
 
     async def turn(self) -> tuple[int, int]:
         """What is collected from now on goes to a new file; its generation, and the change after which it begins."""
@@ -263,6 +266,14 @@ class Journal:
         self.failures += 1
         batch.error = behind.error = error
         behind.done.set()
+
+    def _leave_nobody_waiting(self) -> None:
+        """Whatever has ended the task: who waits is told that nobody will ever write this."""
+        self._closed = True
+        for batch in (self._writing, self._collecting):
+            if batch is not None and batch.lines:
+                batch.error = OSError("the store has ended")
+                batch.done.set()
 
     def _mark(self) -> Mark:
         return Mark(self.tables.seq, self.tables.next_id)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from store.records import Line, SessionKey
     from store.transcripts import Transcripts
 
+WORTH = 4
+"""A snapshot may cost so many times the journal that it folds: the more is kept, the less often it is written."""
 LINES_AT_ONCE = 1000
 """So many lines are moved in one transaction."""
 
@@ -60,6 +62,7 @@ class Keeper:
         """Sessions whose file was found to be damaged."""
         self.compactions = 0
         self._try_at = compact_at
+        self._failed = False
         self._alone = trio.Lock()
         self._wake = trio.Event()
         self._scope = trio.CancelScope()
@@ -77,7 +80,7 @@ class Keeper:
 
     def _due(self) -> bool:
         file = self.journal.file
-        return file.size >= self._try_at or (file.suspect and self._try_at == self.compact_at)
+        return file.size >= self._try_at or (file.suspect and not self._failed)
 
     async def run(self) -> None:
         try:
@@ -110,7 +113,7 @@ class Keeper:
             await self._mend()
             await self._empty_trash()
             if self._due():
-                self._try_at = self.journal.file.size + self.compact_at // 8 + 1
+                self._try_at, self._failed = self.journal.file.size + self.compact_at // 8 + 1, True
                 await self._compact()
 
     async def compact(self) -> None:
@@ -237,16 +240,17 @@ class Keeper:
         await self._file_lines()
         failures = self.journal.failures
         generation, after = await self.journal.turn()
-        if not await self._write_snapshot(generation, after, failures):
+        size = await self._write_snapshot(generation, after, failures)
+        if size is None:
             return
-        self.journal.file.suspect = False
-        self._try_at = self.compact_at
+        self.journal.file.suspect = self._failed = False
+        self._try_at = max(self.compact_at, size // WORTH)
         self.compactions += 1
         await trio.to_thread.run_sync(self._remove_older)
         await self._export()
 
-    async def _write_snapshot(self, generation: int, after: int, failures: int) -> bool:
-        """False if changes were undone meanwhile: it may have seen them, so it is thrown away."""
+    async def _write_snapshot(self, generation: int, after: int, failures: int) -> int | None:
+        """Its size; None if changes were undone meanwhile: it may have seen them, so it is thrown away."""
         snapshot = await trio.to_thread.run_sync(SnapshotFile, self.disk, self.place, generation, after)
         finished = False
         try:
@@ -260,7 +264,7 @@ class Keeper:
             snapshot.close()
             if not finished:
                 snapshot.abandon()
-        return finished
+        return snapshot.size if finished else None
 
     def _remove_older(self) -> None:
         """Keep the newest snapshot and the one before it, with all journals since."""

@@ -81,6 +81,7 @@ class SnapshotFile:
         self.temporary = place / (snapshot_name(generation) + TEMPORARY)
         self.file = disk.create(self.temporary, anew=True)
         self.count = 0
+        self.size = 0
         self.crc = 0
         head = {"goclaw": "snapshot", "schema": SCHEMA, "generation": generation, "seq": seq, "rows": []}
         self.rest = [encode(head).removesuffix(b"]}")]
@@ -111,6 +112,7 @@ class SnapshotFile:
 
     def _write(self, piece: bytes) -> None:
         self.crc = zlib.crc32(piece, self.crc)
+        self.size += len(piece)
         self.disk.write(self.file, piece)
 
 

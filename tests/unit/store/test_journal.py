@@ -114,8 +114,9 @@ async def test_a_failed_write_undoes_everything_behind_it(
             callers += [
                 Caller(nursery, lambda: delivered(store.messages(None), sent("behind"))),
                 Caller(nursery, lambda: store.set_policy(HERE, policy)),
-                Caller(nursery, lambda: store.session(HERE)),
             ]
+            await all_wait()
+            callers.append(Caller(nursery, lambda: store.session(HERE)))
             await all_wait()
     if call == "sync":
         assert [caller.refused for caller in callers] == [True] * 4
