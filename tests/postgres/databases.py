@@ -96,3 +96,13 @@ async def ask(dsn: str, statement: str, *args: object) -> list[Any]:
         finally:
             await bridge.run(connection.close)
         return rows
+
+
+async def run_script(dsn: str, statements: str) -> None:
+    """Several statements at once, whose answers nobody wants."""
+    async with open_bridge() as bridge:
+        connection = await bridge.run(asyncpg.connect, dsn)
+        try:
+            await bridge.run(connection.execute, statements)
+        finally:
+            await bridge.run(connection.close)

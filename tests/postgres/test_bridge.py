@@ -18,7 +18,7 @@ from store.protocols import StoreUnavailable
 from store.records import CHAT_LEASE, DeliveryKey, Incoming, MessageState, Note, SessionKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from store.bridge import Bridge
 
@@ -36,7 +36,7 @@ async def failed() -> None:
 class NextRound:
     """To an event loop: go on with me after the others."""
 
-    def __await__(self) -> Iterator[None]:
+    def __await__(self) -> Generator[None, None, None]:
         yield
 
 
