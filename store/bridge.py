@@ -6,7 +6,7 @@
        ▼                    ◀────  it has really ended
 
 `run` returns only when the task over there has ended, so that nothing goes on behind the caller's back and a database
-connection is sane again. If the task was cancelled for the caller, `trio.Cancelled` is raised; if it had its value in
+connection is sane again. If the caller was cancelled meanwhile `trio.Cancelled` is raised; if the task had its value in
 spite of that, the value is returned. A burst of calls wakes the other side once. The thread ends with the block.
 """
 
@@ -72,12 +72,14 @@ class _Call:
         self.task: asyncio.Task[Any] | None = None
 
     async def end(self) -> Any:
-        try:
-            return await trio.lowlevel.wait_task_rescheduled(self.abort)
-        except asyncio.CancelledError:
+        """Its value; without one, a caller who was cancelled meanwhile hears of that and of nothing else."""
+        result: outcome.Outcome[Any] = await trio.lowlevel.wait_task_rescheduled(self.abort)
+        if isinstance(result, outcome.Error):
             if self.raise_cancel is not None:
                 self.raise_cancel()
-            raise StoreUnavailable("the store was closed before this was done: open it and try again") from None
+            if isinstance(result.error, asyncio.CancelledError):
+                raise StoreUnavailable("the store was closed before this was done: open it and try again")
+        return result.unwrap()
 
     def abort(self, raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
         """Wanted here; it is granted when the task over there has ended."""
@@ -96,8 +98,10 @@ class _Call:
             self.task.cancel()
 
     def done(self, task: asyncio.Task[Any]) -> None:
-        result = outcome.Error(asyncio.CancelledError()) if task.cancelled() else outcome.capture(task.result)
-        self.bridge.tell(lambda: trio.lowlevel.reschedule(self.waiter, result))
+        result: outcome.Outcome[Any] = outcome.Error(asyncio.CancelledError())
+        if not task.cancelled():
+            result = outcome.capture(task.result)
+        self.bridge.tell(lambda: trio.lowlevel.reschedule(self.waiter, outcome.Value(result)))
 
 
 async def _started(work: Callable[[*Ts], Awaitable[T]], args: tuple[*Ts]) -> T:

@@ -1,0 +1,102 @@
+"""Two processes want the chat lease: one has it at any time, and whoever slept through its end can write nothing."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import trio
+
+from tests.postgres.databases import ask, run_script
+from tests.postgres.server import PROJECT
+
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
+
+NOTHING: dict[str, object] = {
+    "accept": None,
+    "cursor": None,
+    "begin": [],
+    "settle": False,
+    "stop": [],
+    "resume": [],
+    "waiting": [],
+    "outbox": [],
+    "progress": False,
+    "sent": False,
+    "renew": None,
+    "release": False,
+}
+RECORD = """
+CREATE TABLE grants (at timestamptz, owner text, token bigint, was_owner text, was_until timestamptz);
+CREATE FUNCTION record() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO grants VALUES (now(), NEW.owner, NEW.token, OLD.owner, OLD.until);
+    RETURN NEW;
+END $$;
+CREATE TRIGGER record AFTER INSERT OR UPDATE OF token ON leases FOR EACH ROW EXECUTE FUNCTION record();
+"""
+
+
+class Contender:
+    def __init__(self, name: str, process: trio.Process) -> None:
+        self.name = name
+        self.process = process
+        self.rest = b""
+
+    async def next_line(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        while b"\n" not in self.rest:
+            data = await self.process.stdout.receive_some()
+            assert data, f"{self.name} has ended"
+            self.rest += data
+        line, self.rest = self.rest.split(b"\n", 1)
+        said: dict[str, Any] = orjson.loads(line)
+        return said
+
+
+async def started(nursery: trio.Nursery, dsn: str, name: str) -> Contender:
+    command = [sys.executable, "-m", "tests.postgres.contender", dsn, name]
+    run: Any = partial(trio.run_process, command, cwd=PROJECT, stdout=-1, check=False)
+    return Contender(name, await nursery.start(_serve, run))
+
+
+async def _serve(run: Any, task_status: trio.TaskStatus[trio.Process]) -> CompletedProcess[bytes]:
+    result: CompletedProcess[bytes] = await run(task_status=task_status)
+    return result
+
+
+async def test_a_holder_that_was_frozen_is_refused_by_every_verb(database: str) -> None:
+    """It wakes beyond its lease and changes nothing; tokens rise, and no two hold it at once. (R12)"""
+    await run_script(database, RECORD)
+    tokens: list[int] = []
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            holder = await started(nursery, database, "first")
+            tokens.append((await holder.next_line())["held"])
+            other = await started(nursery, database, "second")
+            for _ in range(3):
+                holder.process.send_signal(signal.SIGSTOP)
+                tokens.append((await other.next_line())["held"])
+                holder.process.send_signal(signal.SIGCONT)
+                assert await holder.next_line() == {"token": tokens[-2], "refused": NOTHING}
+                holder, other = other, holder
+            nursery.cancel_scope.cancel()
+    assert tokens == [1, 2, 3, 4]
+    await check_the_record(database, tokens)
+
+
+async def check_the_record(database: str, tokens: list[int]) -> None:
+    """What the database saw: each grant under a new token, after the one before it had run out."""
+    grants = await ask(database, "SELECT * FROM grants ORDER BY token")
+    assert [grant["token"] for grant in grants] == tokens
+    assert [grant["owner"] for grant in grants] == ["first", "second", "first", "second"]
+    assert all(grant["was_until"] <= grant["at"] for grant in grants[1:])
+    written = await ask(database, "SELECT external_id, state FROM inbox ORDER BY id")
+    assert not [row for row in written if "late" in row["external_id"]]
+    assert {row["state"] for row in written if "runs" in row["external_id"]} == {"running"}
+    assert len(await ask(database, "SELECT FROM outbox WHERE body = 'an answer' AND live = ''")) == len(tokens)
+    assert await ask(database, "SELECT FROM cursors") == []
