@@ -125,14 +125,13 @@ def test_copying_needs_both_sides(tmp_path: Path, database: str) -> None:
         assert f"is in use by process {process.popen.pid}" in told
 
 
-@pytest.mark.parametrize("command", [(), ("db", "status"), ("db", "upgrade")])
 @pytest.mark.parametrize(
-    "broken",
+    ("command", "broken"),
     [
-        "postgresql://goclaw:hunter2@127.0.0.1:1/goclaw",
-        "postgresql://goclaw:hunter2@nowhere.invalid/goclaw",
-        "postgresql://goclaw:hunter2@[::1/goclaw",
-        "hunter2",
+        ((), "postgresql://goclaw:hunter2@127.0.0.1:1/goclaw"),
+        ((), "hunter2"),
+        (("db", "status"), "postgresql://goclaw:hunter2@nowhere.invalid/goclaw"),
+        (("db", "upgrade"), "postgresql://goclaw:hunter2@[::1/goclaw"),
     ],
 )
 def test_a_database_that_is_not_there_is_told_without_the_password(
