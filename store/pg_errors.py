@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import asyncpg
 
 from store.protocols import CannotOpen, RuleBroken, StoreError, StoreUnavailable
-from store.rules import half_a_character
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,8 +43,6 @@ def translated(error: BaseException) -> StoreError:
     match error:
         case asyncpg.PostgresError():
             return _refused(error, (error.sqlstate or "")[:2])
-        case asyncpg.DataError():
-            return _unfit(error)
         case TimeoutError():
             return StoreUnavailable("Postgres did not answer in time: see whether it is overloaded, then try again")
         case _:
@@ -62,14 +59,6 @@ def _refused(error: asyncpg.PostgresError, group: str) -> StoreError:
         retriable=False,
         sqlstate=error.sqlstate,
     )
-
-
-def _unfit(error: BaseException) -> RuleBroken:
-    """A value that never left for the server, because no column could hold it."""
-    cause = error.__cause__
-    if isinstance(cause, UnicodeEncodeError):
-        return half_a_character(str(cause.object))
-    return RuleBroken(f"it cannot be written: {said(error)}")
 
 
 def said(error: BaseException) -> str:

@@ -92,9 +92,10 @@ class Ear:
                 log.warning("no word of other processes for now (%s); listening again soon", said(error))
             self.heard.say(POLL)
             self.tried.set()
-            lasted = trio.current_time() - began > LONGEST_WAIT_S
-            wait_s = FIRST_WAIT_S if lasted else min(wait_s * 2, LONGEST_WAIT_S)
+            if trio.current_time() - began > LONGEST_WAIT_S:
+                wait_s = FIRST_WAIT_S
             await trio.sleep(wait_s)
+            wait_s = min(wait_s * 2, LONGEST_WAIT_S)
 
     async def listen_once(self) -> None:
         """Until the connection is lost."""

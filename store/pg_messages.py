@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from store import pg_rows as rows
-from store.pg_text import to_json
+from store.pg_text import NOWHERE, to_json
 from store.protocols import RuleBroken, StoreUnavailable
 from store.queries import load
 from store.records import CHAT_LEASE, MOVES, REMEMBER_KEYS, Message, MessageState, SessionKey, Standing
-from store.rules import check_session, check_words, unknown_tenant
+from store.rules import check_words, unknown_tenant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -62,6 +62,7 @@ class PostgresMessages:
         return None if row is None else int(row["position"])
 
     async def begin(self, turn: str, ids: Sequence[int]) -> tuple[Message, ...]:
+        check_words(turn)
         asked = rows.ids_of(ids)
         found = {row["id"]: rows.message(row) for row in await self._fetch("begin", turn, asked)}
         return tuple(found[number] for number in asked if number in found)
@@ -92,9 +93,10 @@ class PostgresMessages:
     async def stop(
         self, session: SessionKey, upto: int, *, sender: str | None = None, only: Sequence[int] | None = None
     ) -> tuple[Message, ...]:
-        check_session(session)
         narrowed = None if only is None else rows.ids_of(only)
-        found = await self._fetch("stop", session.tenant, str(session), rows.fitting(upto), sender, narrowed)
+        found = await self._fetch(
+            "stop", session.tenant, rows.session_text(session), rows.fitting(upto), sender, narrowed
+        )
         return tuple([rows.message(row) for row in found])
 
     async def put_back(self, turn: str, ids: Sequence[int]) -> None:
@@ -107,10 +109,11 @@ class PostgresMessages:
         return tuple([rows.message(row) for row in await self._fetch("waiting")])
 
     async def standings(self, sessions: Collection[SessionKey]) -> Mapping[SessionKey, Standing]:
-        asked = [{"tenant_id": key.tenant, "session": str(key)} for key in sessions]
+        texts = {key: rows.session_text(key) for key in sessions}
+        asked = [{"tenant_id": key.tenant, "session": text} for key, text in texts.items() if text != NOWHERE]
         found = await self.db.fetch(SQL["standings"], to_json(asked))
         known = {row["session"]: rows.standing(row) for row in found}
-        return {key: known.get(str(key), Standing()) for key in sessions}
+        return {key: known.get(text, Standing()) for key, text in texts.items()}
 
     async def outbox(self, limit: int, skip: Collection[Address] = ()) -> tuple[Reply, ...]:
         found = await self._fetch("outbox", rows.fitting(limit), [rows.address_text(address) for address in skip])

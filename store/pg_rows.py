@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from store.pg_text import from_json, to_json
+from store.pg_text import NOWHERE, from_json, to_json
 from store.records import (
     ApiToken,
     Beat,
@@ -55,8 +55,19 @@ def fitting(number: int) -> int:
 
 
 def address_text(address: Address) -> str:
-    """One text for an address: no two have the same."""
-    return ":".join(quote(part, safe="@+ ") for part in address)
+    """One text for an address: no two that can be written have the same."""
+    try:
+        return ":".join(quote(part, safe="@+ ") for part in address)
+    except UnicodeEncodeError:
+        return NOWHERE
+
+
+def session_text(session: SessionKey) -> str:
+    """To look for it. One with half a character in it cannot be there."""
+    try:
+        return str(session)
+    except UnicodeEncodeError:
+        return NOWHERE
 
 
 def batch_json(batch: Sequence[Incoming]) -> str:

@@ -23,7 +23,7 @@ class PostgresSessions:
     now: Callable[[], datetime | None]
 
     async def session(self, key: SessionKey) -> Session | None:
-        row = await self.db.first(SQL["session"], key.tenant, str(key))
+        row = await self.db.first(SQL["session"], key.tenant, rows.session_text(key))
         return None if row is None else rows.session(row)
 
     async def sessions(self, tenant: str, *, limit: int = 100, after: str = "") -> tuple[Session, ...]:
@@ -55,16 +55,18 @@ class PostgresSessions:
         return int(row["lines"])
 
     async def transcript(self, key: SessionKey, *, after: int = 0, limit: int = 100) -> tuple[Line, ...]:
-        found = await self.db.fetch(SQL["transcript"], key.tenant, str(key), rows.fitting(after), rows.fitting(limit))
+        found = await self.db.fetch(
+            SQL["transcript"], key.tenant, rows.session_text(key), rows.fitting(after), rows.fitting(limit)
+        )
         return tuple([rows.line(row) for row in found])
 
     async def newest(self, key: SessionKey, limit: int) -> tuple[Line, ...]:
-        found = await self.db.fetch(SQL["newest"], key.tenant, str(key), rows.fitting(limit))
+        found = await self.db.fetch(SQL["newest"], key.tenant, rows.session_text(key), rows.fitting(limit))
         return tuple([rows.line(row) for row in reversed(found)])
 
     async def trim(self, key: SessionKey, upto: int) -> int:
-        row = await self.db.first(SQL["trim"], self.now(), key.tenant, str(key), rows.fitting(upto))
+        row = await self.db.first(SQL["trim"], self.now(), key.tenant, rows.session_text(key), rows.fitting(upto))
         return 0 if row is None else int(row["went"])
 
     async def forget(self, key: SessionKey) -> bool:
-        return await self.db.first(SQL["forget"], key.tenant, str(key)) is not None
+        return await self.db.first(SQL["forget"], key.tenant, rows.session_text(key)) is not None

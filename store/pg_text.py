@@ -2,6 +2,9 @@
 
 A `text` of Postgres holds every character but NUL. So one character of the private area, U+E000, stands for an escape:
 NUL becomes U+E000 U+E002, and U+E000 itself U+E000 U+E001. Everything else is written as it is and can be read in psql.
+
+Half a character can be written nowhere, and `rules.check_words` refuses it before. It may still be asked for: then it
+becomes U+E000 U+E003, which no row holds, so that nothing is found.
 """
 
 from __future__ import annotations
@@ -17,13 +20,14 @@ if TYPE_CHECKING:
 ESCAPE = "\ue000"
 WRITTEN = {"\0": ESCAPE + "\ue002", ESCAPE: ESCAPE + "\ue001"}
 READ = {written: plain for plain, written in WRITTEN.items()}
-PLAIN = re.compile(f"[\0{ESCAPE}]")
+NOWHERE = ESCAPE + "\ue003"
+PLAIN = re.compile(f"[\0{ESCAPE}\ud800-\udfff]")
 CODED = re.compile(f"{ESCAPE}[\ue001\ue002]")
 
 
 def escaped(text: str) -> str:
-    if "\0" in text or ESCAPE in text:
-        return PLAIN.sub(lambda found: WRITTEN[found[0]], text)
+    if not text.isascii() or "\0" in text:
+        return PLAIN.sub(lambda found: WRITTEN.get(found[0], NOWHERE), text)
     return text
 
 
