@@ -162,8 +162,8 @@ COMMENT ON TABLE leases IS 'Who may do something alone. A row is never deleted, 
 
 -- Whether this token holds that lease now. Until the transaction ends, nobody else can be granted it: a grant takes the
 -- same lock for itself alone. The function is volatile, so its query sees what was committed before the lock was had.
--- A row lock would do as well, but every write would then write to the lease's row, and a stream of readers can keep
--- the holder itself from renewing.
+-- A row lock would do as well and is as fast; but every write would then also write to the lease's row, and a renewal,
+-- which takes nothing from anybody, would have to wait for all of them.
 
 CREATE FUNCTION holds_lease(asked_name text, asked_token bigint, at timestamptz) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
