@@ -8,8 +8,9 @@ import sys
 
 from bench.benchmark import say, target_table
 from bench.lanes import BENCHMARK as LANES
+from bench.store import BENCHMARK as STORE
 
-BENCHMARKS = {benchmark.name: benchmark for benchmark in (LANES,)}
+BENCHMARKS = {benchmark.name: benchmark for benchmark in (LANES, STORE)}
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:

@@ -91,11 +91,13 @@ class KeepingRules(StoreMachine):
     def revoke_token(self, tenant: str, name: str) -> None:
         self.ask(lambda side: side.whole.revoke_token(tenant, name))
 
-    @rule(tenant=tenants, digest=digests, lasts=spans, early=st.booleans())
-    def outlive_a_token(self, tenant: str, digest: str, lasts: timedelta, early: bool) -> None:
-        """It is tried at the moment of its end, or just before."""
+    @rule(tenant=tenants, digest=digests, lasts=spans, early=st.booleans(), enabled=st.booleans())
+    def outlive_a_token(self, tenant: str, digest: str, lasts: timedelta, early: bool, enabled: bool) -> None:
+        """It is tried at once, and at the moment of its end or just before; its tenant may be switched off."""
         token = NewToken("k3", tenant, "", digest, (), self.wall() + lasts)
         self.ask(lambda side: side.whole.add_token(token))
+        self.ask(lambda side: side.whole.enable_tenant(tenant, enabled))
+        self.ask(lambda side: side.whole.token_for(digest))
         self.wall.pass_by(lasts - early * MOMENT)
         self.ask(lambda side: side.whole.token_for(digest))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from store.records import CHAT_LEASE, Cursor, Incoming, MessageState
+from store.records import CHAT_LEASE, Cursor, Incoming, MessageState, Note
 from tests.contract.machine import StoreMachine, end_the_lease
 from tests.contract.pools import (
     CENTURY,
@@ -29,6 +29,7 @@ from tests.contract.pools import (
     said,
     senders,
     sessions,
+    some,
     texts,
     turns,
     usual_sessions,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from store.records import DeliveryKey, Note, Said, SessionKey
+    from store.records import DeliveryKey, Said, SessionKey
     from tests.contract.sides import Side
 
     View = int | str | None
@@ -51,10 +52,18 @@ class MessageRules(StoreMachine):
     def accept(self, view: View, batch: Sequence[Incoming], cursor: Cursor | None) -> None:
         self.ask(lambda side: side.view(view).accept(batch, cursor))
 
-    @rule(view=views, batch=st.lists(incoming, min_size=1, max_size=3), turn=turns)
-    def accept_and_begin(self, view: View, batch: Sequence[Incoming], turn: str) -> None:
-        self.ask(lambda side: side.view(None).accept(batch))
-        self.ask(lambda side: side.view(view).begin(turn, side.those(range(len(batch)))))
+    @rule(view=views, batch=st.lists(incoming, min_size=1, max_size=3), turn=turns, those=some, back=st.booleans())
+    def work(self, view: View, batch: Sequence[Incoming], turn: str, those: Sequence[int], back: bool) -> None:
+        """Some of what came begins, and is put back or answered."""
+        here = [replace(one, session=SESSIONS[0]) for one in batch]
+        self.ask(lambda side: side.view(None).accept(here))
+        self.ask(lambda side: side.view(view).begin(turn, side.those(those)))
+        if back:
+            self.ask(lambda side: side.view(0).put_back(turn, side.those(those)))
+            self.ask(lambda side: side.view(0).waiting())
+        else:
+            note = Note(SESSIONS[0], "the answer")
+            self.ask(lambda side: side.view(0).settle(turn, side.those(those), MessageState.DONE, [note]))
 
     @rule(view=views, turn=turns, those=picks)
     def begin(self, view: View, turn: str, those: Sequence[int]) -> None:
@@ -73,20 +82,21 @@ class MessageRules(StoreMachine):
     ) -> None:
         self.ask(lambda side: side.view(view).settle(turn, side.those(those), end, replies, words, context))
 
-    @rule(session=usual_sessions, turn=turns, key=st.sampled_from(KEYS), replies=notes, words=said, context=figures)
+    @rule(
+        session=usual_sessions, keys=st.lists(st.sampled_from(KEYS), min_size=1, max_size=2), words=said, replies=notes
+    )
     def answer(
-        self,
-        session: SessionKey,
-        turn: str,
-        key: DeliveryKey,
-        replies: Sequence[Note],
-        words: Sequence[Said],
-        context: float | None,
+        self, session: SessionKey, keys: Sequence[DeliveryKey], words: Sequence[Said], replies: Sequence[Note]
     ) -> None:
-        """The usual way of a message, from beginning to end."""
-        self.ask(lambda side: side.view(None).accept([Incoming(key, session, "ann", "hello")]))
-        self.ask(lambda side: side.view(0).begin(turn, side.those([0])))
-        self.ask(lambda side: side.view(0).settle(turn, side.those([0]), MessageState.DONE, replies, words, context))
+        """The usual way of a message, from beginning to end; the second one says nothing about the window."""
+        for key, context in zip(keys, (0.5, None), strict=False):
+            self.ask(lambda side, key=key: side.view(None).accept([Incoming(key, session, "ann", "hello")]))  # type: ignore[misc]
+            self.ask(lambda side: side.view(0).begin("t1", side.those([0])))
+            self.ask(
+                lambda side, context=context: side.view(0).settle(  # type: ignore[misc]
+                    "t1", side.those([0]), MessageState.DONE, replies, words, context
+                )
+            )
 
     @rule(
         view=views,

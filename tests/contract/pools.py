@@ -52,10 +52,11 @@ views = st.sampled_from([*[0] * 10, 1, 2, None, "other"])
 turns = st.sampled_from(["t1", "t1", "t1", "t2", ""])
 pick = st.sampled_from([0, 0, 0, 1, 1, 2, 2, 3, 4, 5, 6])
 picks = st.lists(pick, max_size=4)
+some = st.sampled_from([[0], [0, 1], [1, 0], [0, 2, 1]])
 troubles = st.lists(pick, min_size=1, max_size=2)
 senders = st.sampled_from([None, None, "ann", "bob"])
 limits = st.sampled_from([0, 1, 2, 3, 100])
-figures = st.sampled_from([None, 0.0, 0.25, 1.0])
+figures = st.sampled_from([None, None, 0.0, 0.25, 1.0])
 ends = st.sampled_from([*[MessageState.DONE] * 3, *(state for state in MessageState if state.terminal)])
 spans = st.sampled_from(
     [
