@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from store.decode import Seen
 from store.json_base import Verbs
 from store.records import CHAT_LEASE, REMEMBER_KEYS, Message, MessageState, Receipt, Reply, Standing
-from store.rules import check_words
+from store.rules import check_end, check_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -104,6 +104,7 @@ class JsonMessages(Verbs):
         return Receipt(message.id, message.state, message, fresh=True, standing=standing)
 
     def _begin(self, turn: str, ids: Sequence[int]) -> tuple[Message, ...]:
+        check_words(turn)
         for message in self._those(ids):
             if message.state is MessageState.ACCEPTED:
                 self._move(message.moved(MessageState.RUNNING, turn=turn, attempts=message.attempts + 1))
@@ -118,6 +119,7 @@ class JsonMessages(Verbs):
         said: Sequence[Said],
         context: float | None,
     ) -> bool:
+        check_end(state)
         mine = [message for message in self._those(ids) if message.turn == turn]
         if not mine:
             return False

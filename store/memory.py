@@ -46,7 +46,7 @@ from store.records import (
     Worker,
     WorkerStatus,
 )
-from store.rules import check_session, check_words, default_stays, plain_json, unknown_tenant
+from store.rules import check_end, check_session, check_words, default_stays, plain_json, unknown_tenant
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
@@ -343,6 +343,7 @@ class MemoryMessages:
 
     async def begin(self, turn: str, ids: Sequence[int]) -> tuple[Message, ...]:
         await trio.lowlevel.checkpoint()
+        check_words(turn)
         for message in self._those(ids):
             if message.state is MessageState.ACCEPTED:
                 attempts = message.attempts + 1
@@ -359,6 +360,7 @@ class MemoryMessages:
         context: float | None = None,
     ) -> bool:
         await trio.lowlevel.checkpoint()
+        check_end(state)
         mine = [message for message in self._those(ids) if message.turn == turn]
         if not mine:
             return False

@@ -14,7 +14,7 @@ from store.pg_text import NOWHERE, to_json
 from store.protocols import RuleBroken, StoreUnavailable
 from store.queries import load
 from store.records import CHAT_LEASE, MOVES, REMEMBER_KEYS, Message, MessageState, SessionKey, Standing
-from store.rules import check_words, unknown_tenant
+from store.rules import check_end, check_words, unknown_tenant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -76,6 +76,7 @@ class PostgresMessages:
         said: Sequence[Said] = (),
         context: float | None = None,
     ) -> bool:
+        check_end(state)
         asked = rows.ids_of(ids)
         try:
             told, lines = rows.notes_json(notes), rows.said_json(said)

@@ -90,8 +90,8 @@ class CannotOpen(StoreError):
 class MessageStore(Protocol):
     """Inbox and outbox, as the holder of a lease sees them.
 
-    Without the lease, or when it is over, only `accept` without a cursor works. Every other verb then changes nothing
-    and answers as if there were nothing to do: no messages, no replies, False.
+    Without the lease, or when it is over, only `accept` without a cursor and `standings` work. Every other verb then
+    changes nothing and answers as if there were nothing to do: no messages, no replies, False.
     """
 
     async def accept(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> tuple[Receipt, ...] | None:

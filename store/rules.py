@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from store.protocols import RuleBroken
-from store.records import DEFAULT_TENANT
+from store.records import DEFAULT_TENANT, MessageState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +38,14 @@ def plain_json(data: Mapping[str, object]) -> dict[str, object]:
     if copy != given:
         raise not_json(f"{given!r:.80} would come back as {copy!r:.80}")
     return copy
+
+
+def check_end(state: MessageState) -> None:
+    """To settle is to end."""
+    if not state.terminal:
+        raise ValueError(
+            f"{state} is no end: a turn settles as {', '.join(one for one in MessageState if one.terminal)}"
+        )
 
 
 def half_a_character(text: str) -> RuleBroken:

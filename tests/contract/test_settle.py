@@ -124,6 +124,16 @@ async def test_an_impossible_end_changes_nothing(store: MessageStore, begun: boo
     assert await waiting_replies(store) == []
 
 
+@pytest.mark.parametrize("state", [MessageState.ACCEPTED, MessageState.RUNNING])
+async def test_settling_is_ending(store: MessageStore, state: MessageState) -> None:
+    """A turn settles in an end or not at all: everything else is the caller's mistake and changes nothing."""
+    ids = await running(store, "a")
+    with pytest.raises(ValueError, match=f"{state} is no end: a turn settles as done, stopped, dropped, failed"):
+        await store.settle("turn", ids, state, [NOTE])
+    assert (await row(store, "a")).turn == "turn"
+    assert await waiting_replies(store) == []
+
+
 async def test_a_stop_reaches_up_to_its_own_place(store: MessageStore) -> None:
     """What came before the cut is stopped, running or not; what came after goes on. (lesson 22)"""
     (a,) = await running(store, "a")
