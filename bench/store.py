@@ -59,7 +59,7 @@ class Size:
     callers: tuple[int, ...] = (1, 10, 100)
     verbs: int = 200
     stored: int = 100_000
-    blocked_s: float = 10.0
+    blocked_s: float = 25.0
     compact_at: int = 4 << 20
 
 
@@ -147,6 +147,8 @@ async def blocked(place: Path, size: Size) -> dict[str, Any]:
             "steps": steps.count,
             "longest_ms": round(steps.longest_s * 1e3, 2),
             "longest_computing_ms": round(steps.longest_computing_s * 1e3, 2),
+            "longest_besides_collection_ms": round(steps.longest_besides_s * 1e3, 2),
+            "longest_collection_ms": round(steps.longest_collection_s * 1e3, 2),
             "longest_in": steps.longest_task.rpartition(".")[2],
         }
 
@@ -230,6 +232,7 @@ def single_numbers(result: Result) -> str:
         (f"cycles with {loop['stored']:,} rows stored", f"{loop['cycles_per_second']:,} per second"),
         ("compactions meanwhile", str(loop["compactions"])),
         ("longest step of a task, computing", f"{loop['longest_computing_ms']:.2f} ms ({loop['longest_in']})"),
+        ("the same but for Python's garbage collector", f"{loop['longest_besides_collection_ms']:.2f} ms"),
         ("longest step of a task, by the clock", f"{loop['longest_ms']:.2f} ms"),
     ]
     return table(f"One by one, on {about}", ("what", ""), rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -101,6 +102,22 @@ async def test_a_long_step_is_seen_and_named() -> None:
             await trio.lowlevel.checkpoint()
     assert 0.02 <= steps.longest_computing_s <= steps.longest_s * 1.01
     assert steps.longest_task.endswith("computes")
+
+
+async def test_collecting_garbage_is_told_apart() -> None:
+    """It counts as computing, but not as the step's own work."""
+
+    async def collects() -> None:
+        await trio.lowlevel.checkpoint()
+        gc.collect()
+        await trio.lowlevel.checkpoint()
+
+    with watching_steps() as steps:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(collects)
+    assert 0 < steps.longest_collection_s <= steps.longest_computing_s
+    assert steps.longest_besides_s < steps.longest_computing_s
+    assert steps.collect not in gc.callbacks
 
 
 async def test_the_stand_in_really_rewrites_its_file(tmp_path: Path) -> None:
