@@ -32,7 +32,7 @@ from bench.store_loads import (
     updates,
     utc_now,
 )
-from store.json_store import open_json
+from store.files import open_json
 from store.postgres import open_postgres
 from tests.postgres.server import running
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from bench.benchmark import Result
-    from store.json_store import JsonStore
+    from store.files import JsonStore
     from store.protocols import Store
 
     Opening = Callable[[], AbstractAsyncContextManager[Store]]

@@ -47,7 +47,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Opened]:
         async with open_postgres(dsn(settings)) as shared:
             yield Opened(shared, process_name(), timedelta(seconds=settings.postgres.lease))
     else:
-        from store.json_store import open_json
+        from store.files import open_json
 
         async with open_json(data_directory(settings), utc_now) as files:
             yield Opened(files, files.identity, ALONE_LEASE)
@@ -89,7 +89,7 @@ async def look(settings: Settings) -> StoreStatus:
 
 
 def look_at_files(place: Path) -> StoreStatus:
-    from store.json_store import read_json
+    from store.files import read_json
 
     if not place.exists():
         summary = f"{place}: nothing there yet; the first chat makes it"
@@ -106,7 +106,7 @@ def look_at_files(place: Path) -> StoreStatus:
 
 
 async def look_at_postgres(settings: Settings) -> StoreStatus:
-    from store import migrations
+    from store.postgres import migrations
 
     found = await migrations.status(dsn(settings))
     pending = tuple(f"missing: {name}; run `goclaw db upgrade`" for name in found.pending if found.version)
@@ -124,7 +124,7 @@ async def look_at_postgres(settings: Settings) -> StoreStatus:
 
 async def upgrade(settings: Settings) -> str:
     """Bring the database's schema up to date; what was done, in words."""
-    from store import migrations
+    from store.postgres import migrations
 
     if not settings.managed:
         raise CannotOpen("there is no database to upgrade: set GOCLAW_POSTGRES_DSN. Files upgrade by themselves.")
@@ -136,10 +136,8 @@ async def upgrade(settings: Settings) -> str:
 
 async def copy_to_postgres(settings: Settings) -> str:
     """Copy everything from the files into the database; what was copied, in words."""
-    from store.copying import gather
-    from store.json_store import open_json
-    from store.pg_adopt import adopt
-    from store.postgres import open_postgres
+    from store.files import gather, open_json
+    from store.postgres import adopt, open_postgres
 
     if not settings.managed:
         raise CannotOpen("there is no database to copy to: set GOCLAW_POSTGRES_DSN")

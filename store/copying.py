@@ -1,4 +1,4 @@
-"""Everything that a directory holds, to be taken in by another store. `store.pg_adopt` does that."""
+"""Everything that one store holds, on its way to another: files pack it, Postgres unpacks it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from store.decode import Seen
-    from store.json_store import JsonStore
     from store.records import (
         ApiToken,
         Beat,
@@ -16,12 +14,11 @@ if TYPE_CHECKING:
         MachineSnapshot,
         Message,
         Reply,
+        Seen,
         Session,
         Tenant,
         Worker,
     )
-
-ALL_LINES = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +61,3 @@ class Copied:
         counts = [f"{one.name} {getattr(self, one.name)}" for one in fields(self) if one.name != "left"]
         text = f"copied: {', '.join(counts)}"
         return f"{text}; left alone, because they went on in the database: sessions {self.left}" if self.left else text
-
-
-async def gather(files: JsonStore) -> Everything:
-    """All of it, but for leases: they are about processes, not about what is kept."""
-    tables = files.tables
-    sessions = [
-        (kept.session, await files.transcript(key, limit=ALL_LINES)) for key, kept in list(tables.sessions.rows.items())
-    ]
-    return Everything(
-        source=files.identity,
-        id=tables.next_id - 1,
-        change=tables.seq,
-        tenants=tuple(tables.tenants.rows.values()),
-        tokens=tuple(tables.tokens.rows.values()),
-        sessions=tuple(sessions),
-        messages=tuple(tables.messages.rows.values()),
-        ended=tuple(tables.seen.rows.items()),
-        replies=tuple(tables.replies.rows.values()),
-        cursors=tuple((*place, position) for place, position in tables.cursors.rows.items()),
-        workers=tuple(tables.workers.rows.values()),
-        beats=tuple(tables.beats.rows.items()),
-        readings=tuple(tables.machines.rows.items()),
-    )

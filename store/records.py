@@ -179,6 +179,16 @@ def turn_id(process: str, run: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What is left of a message that has ended, by its delivery key."""
+
+    id: int
+    state: MessageState
+    tenant: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
     """The answer to one delivery: the row it led to now or earlier."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -10,9 +11,9 @@ from store.protocols import RuleBroken
 from store.records import DEFAULT_TENANT, MessageState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from store.records import SessionKey
+    from store.records import Said, SessionKey
 
 
 def check_words(*texts: str) -> None:
@@ -38,6 +39,12 @@ def plain_json(data: Mapping[str, object]) -> dict[str, object]:
     if copy != given:
         raise not_json(f"{given!r:.80} would come back as {copy!r:.80}")
     return copy
+
+
+def copied(said: Sequence[Said]) -> list[Said]:
+    """What is kept is not changed by whoever still holds the data that came with it."""
+    check_words(*(one.text for one in said))
+    return [replace(one, data=plain_json(one.data)) for one in said]
 
 
 def check_end(state: MessageState) -> None:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from store.json_store import open_json
+from store.files import open_json
 from store.memory import MemoryStore
 from store.postgres import open_postgres
 

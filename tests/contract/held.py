@@ -27,7 +27,9 @@ class Held:
         await self._closed.wait()
 
     async def _live(self, opening: AbstractAsyncContextManager[Store], task_status: trio.TaskStatus[Store]) -> None:
-        async with opening as store:
-            task_status.started(store)
-            await self._closing.wait()
-        self._closed.set()
+        try:
+            async with opening as store:
+                task_status.started(store)
+                await self._closing.wait()
+        finally:
+            self._closed.set()

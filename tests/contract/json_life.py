@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from store.disk import Disk
-from store.json_store import JsonStore, open_json
+from store.files import JsonStore, open_json
+from store.files.disk import Disk
 from tests.contract.held import Held
 
 if TYPE_CHECKING:

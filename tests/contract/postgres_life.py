@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import trio
 
-from store.bridge import Bridge, open_bridge
 from store.postgres import open_postgres
+from store.postgres.bridge import Bridge, open_bridge
 from tests.contract.held import Held
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from store.copying import Copied, gather
-from store.json_store import open_json
-from store.pg_adopt import _adopt, adopt
+from store.copying import Copied
+from store.files import gather, open_json
 from store.postgres import open_postgres
+from store.postgres.adopt import _adopt, adopt
 from store.records import (
     CHAT_LEASE,
     Cursor,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from store.json_store import JsonStore
+    from store.files import JsonStore
     from store.postgres import PostgresStore
     from store.protocols import MessageStore, Store
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from threading import Event, Lock
 from typing import TYPE_CHECKING, NoReturn
 
-from store.disk import Disk
+from store.files.disk import Disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,7 +27,7 @@ from tests.contract.rows import HERE, THERE, sent
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from store.json_store import Look
+    from store.files import Look
     from store.protocols import MessageStore, Store
 
     Step = Callable[[Store, MessageStore], Awaitable[object]]

@@ -7,7 +7,7 @@ import os
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from store.disk import Disk
+from store.files.disk import Disk
 
 if TYPE_CHECKING:
     from pathlib import Path

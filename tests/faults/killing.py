@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NoReturn
 import asyncpg
 import trio
 
-from store.bridge import open_bridge
+from store.postgres.bridge import open_bridge
 from store.protocols import StoreError
 from tests.faults import told
 from tests.faults.files import broken_files

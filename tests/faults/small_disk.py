@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from store.json_store import open_json
+from store.files import open_json
 from store.protocols import StoreUnavailable
 from tests.contract.backends import Wall
 from tests.contract.rows import accepted

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from gateway.clock import utc_now
-from store.json_store import open_json
+from store.files import open_json
 from store.postgres import open_postgres
 from tests.faults.deadly_disk import DeadlyDisk
 from tests.faults.hard_work import Life
@@ -28,7 +28,7 @@ from tests.faults.told import Log
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from store.disk import Disk
+    from store.files.disk import Disk
     from store.protocols import Store
 
 COMPACT_AT = 16 << 10

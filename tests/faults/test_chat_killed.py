@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from store.json_store import read_json
+from store.files import read_json
 from store.records import MessageState
 from tests.flow.process import over_pipes
 

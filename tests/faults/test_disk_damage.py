@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from store.json_store import JsonStore, Look, open_json, read_json
+from store.files import JsonStore, Look, open_json, read_json
+from store.files.transcripts import Transcripts
 from store.records import Role, Said
-from store.transcripts import Transcripts
 from tests.contract.backends import Wall
 from tests.contract.rows import HERE, accepted, delivered, sent
 from tests.faults.disk_story import STORY, chat_of, content

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from store.json_store import read_json
+from store.files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from store.json_store import JsonStore, open_json, read_json
+from store.files import JsonStore, open_json, read_json
 from store.memory import MemoryStore
 from store.protocols import CannotOpen, StoreUnavailable
 from tests.contract.backends import Wall

@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 import trio
 
-from store.bridge import open_bridge
 from store.postgres import open_postgres
+from store.postgres.bridge import open_bridge
 from store.protocols import StoreUnavailable
 from store.records import DeliveryKey, Incoming, SessionKey
 

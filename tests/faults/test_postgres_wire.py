@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 import trio
 
-from store.pg_listen import listening
 from store.postgres import open_postgres
+from store.postgres.listen import listening
 from store.protocols import INBOX, POLL, StoreUnavailable
 from store.records import DeliveryKey, Incoming, SessionKey
 from tests.postgres.proxy import proxied

@@ -14,7 +14,7 @@ from tests.flow.world import DEBOUNCED_S, incoming, killed, new_store, open_worl
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
-    from store.memory import MemoryMessages
+    from store.memory_messages import MemoryMessages
 
 DM = incoming("").session
 GROUP = incoming("", "group").session

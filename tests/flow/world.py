@@ -12,13 +12,14 @@ from trio.testing import wait_all_tasks_blocked
 
 from gateway.app import Gateway, open_gateway
 from gateway.settings import load_settings
-from store.memory import MemoryMessages, MemoryStore
+from store.memory import MemoryStore
 from store.records import CHAT_LEASE, DeliveryKey, Incoming, SessionKey
 from tests.flow.edges import FakeChannel, Scripted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from store.memory_messages import MemoryMessages
     from store.protocols import MessageStore
 
 DEBOUNCED_S = 0.9

@@ -14,8 +14,8 @@ from uuid import uuid4
 import asyncpg
 import trio
 
-from store import migrations
-from store.bridge import open_bridge
+from store.postgres import migrations
+from store.postgres.bridge import open_bridge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

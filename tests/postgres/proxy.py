@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import trio
 
-from store.pg_dsn import read_dsn
+from store.postgres.dsn import read_dsn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

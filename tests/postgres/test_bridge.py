@@ -12,15 +12,15 @@ import pytest
 import trio
 import trio.testing
 
-from store.bridge import open_bridge
 from store.postgres import open_postgres
+from store.postgres.bridge import open_bridge
 from store.protocols import StoreUnavailable
 from store.records import CHAT_LEASE, DeliveryKey, Incoming, MessageState, Note, SessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from store.bridge import Bridge
+    from store.postgres.bridge import Bridge
 
 HERE = SessionKey("default", "main", "fake", "bot", "here")
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from store import migrations
-from store.postgres import open_postgres
+from store.postgres import migrations, open_postgres
+from store.postgres.queries import Migration
+from store.postgres.queries import migrations as known_migrations
 from store.protocols import CannotOpen
-from store.queries import Migration
-from store.queries import migrations as known_migrations
 from tests.postgres.databases import ask
 
 if TYPE_CHECKING:
-    from store.migrations import Upgraded
+    from store.postgres.migrations import Upgraded
 
 NEWEST = known_migrations()[-1].version
 UPGRADE = "import sys, trio\nfrom store import migrations\nprint(trio.run(migrations.upgrade, sys.argv[1]))"

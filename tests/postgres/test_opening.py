@@ -11,9 +11,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import pytest
 import trio
 
-from store import migrations
-from store.pg_dsn import read_dsn
-from store.postgres import open_postgres
+from store.postgres import migrations, open_postgres
+from store.postgres.dsn import read_dsn
 from store.protocols import CannotOpen
 from tests.postgres.databases import ask, named
 from tests.postgres.proxy import proxied

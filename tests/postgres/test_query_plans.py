@@ -9,10 +9,10 @@ import asyncpg
 import pytest
 import trio
 
-from store.bridge import open_bridge
-from store.pg_messages import SOURCES
-from store.pg_rows import batch_json, notes_json, said_json
-from store.queries import load
+from store.postgres.bridge import open_bridge
+from store.postgres.messages import SOURCES
+from store.postgres.queries import load
+from store.postgres.rows import batch_json, notes_json, said_json
 from store.records import (
     KEEP_BEATS,
     KEEP_READINGS,

@@ -17,7 +17,7 @@ from gateway.protocols import ChannelError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from store.records import Incoming
+    from store.records import Cursor, Incoming
 
 KINDS = ["notice", "entered", "reply", "live", "clear", "bye"]
 
@@ -138,7 +138,7 @@ class Desk:
         self.gate = trio.Event()
         self.gate.set()
 
-    async def receive(self, batch: Sequence[Incoming]) -> None:
+    async def receive(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> None:
         await trio.lowlevel.checkpoint()
         self.batches.append([*batch])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from store.disk import Disk, cannot_open, unavailable, write_whole
+from store.files.disk import Disk, cannot_open, unavailable, write_whole
 from tests.faults.faulty_disk import FaultyDisk
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from store.json_store import JsonStore, open_json, read_json
+from store.files import JsonStore, open_json, read_json
 from store.protocols import RuleBroken, StoreUnavailable
 from store.records import DeliveryKey, Incoming, MessageState, SessionPolicy
 from tests.contract.backends import Wall

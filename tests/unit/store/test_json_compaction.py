@@ -10,10 +10,9 @@ import orjson
 import trio
 import trio.lowlevel
 
-from store.decode import Seen
-from store.json_store import JsonStore, open_json, read_json
-from store.records import DeliveryKey, MessageState, Note, Role, Said, SessionPolicy
-from store.snapshots import SLICE_BYTES, SLICE_ROWS
+from store.files import JsonStore, open_json, read_json
+from store.files.snapshots import SLICE_BYTES, SLICE_ROWS
+from store.records import DeliveryKey, MessageState, Note, Role, Said, Seen, SessionPolicy
 from tests.contract.backends import Wall
 from tests.contract.rows import HERE, accepted, running, sent
 from tests.faults.disk_story import STORY, chat_of, content

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from store import journal, recovery
-from store.frames import pack
-from store.json_store import open_json, read_json
+from store.files import journal, open_json, read_json, recovery
+from store.files.frames import pack
 from store.protocols import CannotOpen
 from store.records import CHAT_LEASE, Role, Said, SessionPolicy
 from tests.contract.backends import Wall
@@ -73,7 +72,7 @@ async def test_a_second_gateway_is_refused_by_name(tmp_path: Path) -> None:
 async def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
     """What a killed gateway leaves behind stops nobody."""
     code = (
-        "import os, signal, sys; from pathlib import Path; from store.disk import Disk;"
+        "import os, signal, sys; from pathlib import Path; from store.files.disk import Disk;"
         "lock = Disk().lock(Path(sys.argv[1])); Disk().sign(lock, b'killed'); os.kill(os.getpid(), signal.SIGKILL)"
     )
     ended = subprocess.run([sys.executable, "-c", code, str(tmp_path / "LOCK")], check=False)  # noqa: ASYNC221
@@ -167,7 +166,7 @@ async def test_a_newer_snapshot_is_not_taken_for_damage(tmp_path: Path, monkeypa
     async with open_json(tmp_path, Wall()) as store:
         await store.keeper.compact()
     before = {name: content for name, content in files(tmp_path).items() if name != "LOCK"}
-    monkeypatch.setattr("store.snapshots.SCHEMA", journal.SCHEMA - 1)
+    monkeypatch.setattr("store.files.snapshots.SCHEMA", journal.SCHEMA - 1)
     with pytest.raises(CannotOpen, match=r"snapshot-2\.json was written by a newer goclaw"):
         async with open_json(tmp_path, Wall()):
             pass

@@ -9,9 +9,10 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.decode import Kept, Seen
-from store.frames import encode
-from store.indexes import ByAge, Queues
+from store.files.decode import Kept
+from store.files.frames import encode
+from store.files.indexes import ByAge, Queues
+from store.files.tables import Tables
 from store.records import (
     Address,
     ApiToken,
@@ -28,12 +29,12 @@ from store.records import (
     Reply,
     Role,
     Said,
+    Seen,
     Session,
     SessionKey,
     Standing,
     WorkerStatus,
 )
-from store.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable

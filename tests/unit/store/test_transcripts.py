@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from store.disk import Disk
-from store.json_store import open_json, read_json
+from store.files import open_json, read_json
+from store.files.disk import Disk
+from store.files.transcripts import BLOCK
 from store.records import Line, Role, Said
-from store.transcripts import BLOCK
 from tests.contract.backends import Wall
 from tests.contract.rows import HERE, THERE
 

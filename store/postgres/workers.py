@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from store import pg_rows as rows
-from store.pg_text import to_json
-from store.queries import load
+from store.postgres import rows
+from store.postgres.queries import load
+from store.postgres.text import to_json
 from store.rules import check_words, plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime, timedelta
 
-    from store.pg_database import Database
+    from store.postgres.database import Database
     from store.records import Beat, Lease, MachineSnapshot, Reading, Worker, WorkerStatus
 
 SQL = load("workers")

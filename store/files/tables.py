@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from store import decode
-from store.indexes import ByAge, Groups, Owned, Queues
+from store.files import decode
+from store.files.indexes import ByAge, Groups, Owned, Queues
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from store.decode import Kept, Seen
+    from store.files.decode import Kept
     from store.records import (
         ApiToken,
         Beat,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         MachineSnapshot,
         Message,
         Reply,
+        Seen,
         SessionKey,
         Tenant,
         Worker,

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from store import migrations
-from store.pg_database import Database, Limits, open_database
-from store.pg_dsn import read_dsn
-from store.pg_listen import listening
-from store.pg_messages import PostgresMessages, chat_token
-from store.pg_sessions import PostgresSessions
-from store.pg_tenants import PostgresTenants
-from store.pg_workers import PostgresWorkers
-from store.queries import load
+from store.postgres import migrations
+from store.postgres.database import Database, Limits, open_database
+from store.postgres.dsn import read_dsn
+from store.postgres.listen import listening
+from store.postgres.messages import PostgresMessages, chat_token
+from store.postgres.queries import load
+from store.postgres.sessions import PostgresSessions
+from store.postgres.tenants import PostgresTenants
+from store.postgres.workers import PostgresWorkers
 from store.records import KEEP_BEATS, KEEP_READINGS, REMEMBER_KEYS, Tidied
 
 if TYPE_CHECKING:

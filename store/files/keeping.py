@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from store.disk import discard, why
-from store.export import export
+from store.files.disk import discard, why
+from store.files.export import export
+from store.files.recovery import NAME
+from store.files.snapshots import SnapshotFile, fill
+from store.files.transcripts import file_name
 from store.protocols import StoreError
-from store.recovery import NAME
-from store.snapshots import SnapshotFile, fill
-from store.transcripts import file_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from store.decode import Kept
-    from store.disk import Disk
-    from store.journal import Journal
+    from store.files.decode import Kept
+    from store.files.disk import Disk
+    from store.files.journal import Journal
+    from store.files.transcripts import Transcripts
     from store.records import Line, SessionKey
-    from store.transcripts import Transcripts
 
 WORTH = 4
 """A snapshot may cost so many times the journal that it folds: the more is kept, the less often it is written."""

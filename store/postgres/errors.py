@@ -12,7 +12,7 @@ from store.protocols import CannotOpen, RuleBroken, StoreError, StoreUnavailable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from store.pg_dsn import Target
+    from store.postgres.dsn import Target
 
 DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError, EOFError)
 

@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import trio
 
-from store.disk import closed, discard, unavailable
-from store.frames import pack
+from store.files.disk import closed, discard, unavailable
+from store.files.frames import pack
 from store.protocols import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from store.disk import Disk
-    from store.tables import Change, Tables
+    from store.files.disk import Disk
+    from store.files.tables import Change, Tables
 
 T = TypeVar("T")
 
 SCHEMA = 1
-"""How rows are written. A step up needs its function in `store.recovery.MIGRATIONS`."""
+"""How rows are written. A step up needs its function in `store.files.recovery.MIGRATIONS`."""
 
 
 def journal_name(generation: int) -> str:

@@ -2,7 +2,7 @@
 
     snapshot-3   journal-3   journal-4        recover: look only, change nothing
         │            │           │
-        └── rows ────┴── lines ──┴──▶ tables, findings, and what `store.directory` is to do about them
+        └── rows ────┴── lines ──┴──▶ tables, findings, and what `store.files.directory` is to do about them
 
 A torn last line is what a crash leaves: it was never acknowledged and is dropped. Anything else that does not fit is
 damage: the file is to be set aside, what is good in it counts (every line holds whole rows), and it is said what may be
@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from store.disk import TEMPORARY, Disk
-from store.frames import unpack
-from store.journal import SCHEMA
+from store.files.disk import TEMPORARY, Disk
+from store.files.frames import unpack
+from store.files.journal import SCHEMA
+from store.files.snapshots import NewerSchema, NotWhole, Snapshot, check_schema, read_snapshot
+from store.files.tables import Tables
 from store.protocols import CannotOpen
-from store.snapshots import NewerSchema, NotWhole, Snapshot, check_schema, read_snapshot
-from store.tables import Tables
 
 if TYPE_CHECKING:
     from pathlib import Path

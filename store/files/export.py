@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
-from store.disk import write_whole
-from store.frames import encode
+from store.files.disk import write_whole
+from store.files.frames import encode
 from store.records import MessageState
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from store.decode import Kept
-    from store.disk import Disk
+    from store.files.decode import Kept
+    from store.files.disk import Disk
+    from store.files.tables import Tables
     from store.records import SessionKey
-    from store.tables import Tables
 
 T = TypeVar("T")
 

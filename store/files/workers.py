@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from store.json_base import Verbs
+from store.files.verbs import Verbs
 from store.records import Beat, Lease, MachineSnapshot, Worker
 from store.rules import check_words, plain_json
 

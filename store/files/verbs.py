@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from store.decode import Kept
+from store.files.decode import Kept
 from store.records import Line, Session, Standing
 from store.rules import check_session, plain_json, unknown_tenant
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from store.journal import Journal
+    from store.files.journal import Journal
     from store.records import Lease, Said, SessionKey
 
 
@@ -43,7 +43,7 @@ class Verbs:
         return session
 
     def write_down(self, kept: Kept, session: Session, said: Sequence[Said]) -> Session:
-        """The lines are rows at first; `store.keeping` moves them into the transcript's file."""
+        """The lines are rows at first; `store.files.keeping` moves them into the transcript's file."""
         number = session.lines
         for one in said:
             number += 1

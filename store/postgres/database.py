@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import asyncpg
 import trio
 
-from store.bridge import Bridge, open_bridge
-from store.pg_errors import told
-from store.pg_text import escaped, plain
+from store.postgres.bridge import Bridge, open_bridge
+from store.postgres.errors import told
+from store.postgres.text import escaped, plain
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from store.pg_dsn import Target
+    from store.postgres.dsn import Target
 
 T = TypeVar("T")
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from store import pg_rows as rows
-from store.queries import load
+from store.postgres import rows
+from store.postgres.queries import load
 from store.rules import check_session, unknown_tenant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from store.pg_database import Database
+    from store.postgres.database import Database
     from store.records import Line, Said, Session, SessionKey, SessionPolicy
 
 SQL = load("sessions")

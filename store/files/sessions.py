@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from store.disk import unreadable
-from store.json_base import Verbs
+from store.files.disk import unreadable
+from store.files.verbs import Verbs
 from store.rules import check_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from store.decode import Kept
-    from store.journal import Journal
-    from store.keeping import Keeper
+    from store.files.decode import Kept
+    from store.files.journal import Journal
+    from store.files.keeping import Keeper
     from store.records import Line, Said, Session, SessionKey, SessionPolicy
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from store import pg_rows as rows
-from store.pg_text import to_json
-from store.queries import load
+from store.postgres import rows
+from store.postgres.queries import load
+from store.postgres.text import to_json
 from store.records import DEFAULT_TENANT, USED_LATELY
 from store.rules import check_words, default_stays, unknown_tenant
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from store.pg_database import Database
+    from store.postgres.database import Database
     from store.records import ApiToken, NewToken, Tenant
 
 SQL = load("tenants")

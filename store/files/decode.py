@@ -22,6 +22,7 @@ from store.records import (
     Reply,
     Role,
     Said,
+    Seen,
     Session,
     SessionKey,
     SessionPolicy,
@@ -32,16 +33,6 @@ from store.records import (
 )
 
 Raw = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What is left of a message that has ended."""
-
-    id: int
-    state: MessageState
-    tenant: str
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from store.bridge import open_bridge
-from store.pg_database import Limits, connect
-from store.pg_dsn import Target, read_dsn
-from store.pg_errors import DRIVER, cannot_open
+from store.postgres.bridge import open_bridge
+from store.postgres.database import Limits, connect
+from store.postgres.dsn import Target, read_dsn
+from store.postgres.errors import DRIVER, cannot_open
+from store.postgres.queries import Migration, load, migrations
 from store.protocols import CannotOpen
-from store.queries import Migration, load, migrations
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

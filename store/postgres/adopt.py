@@ -11,9 +11,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from store.copying import Copied
-from store.pg_rows import address_text
-from store.pg_text import to_json
-from store.queries import load
+from store.postgres.queries import load
+from store.postgres.rows import address_text
+from store.postgres.text import to_json
 from store.records import DeliveryKey
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
 """The store in files: `GOCLAW_MODE=standalone`. One directory, one process; what is acknowledged is on the disk.
 
 LOCK                          held while open: a second process is refused
-snapshot-<n>.json             everything at one moment; `store.snapshots`
-journal-<n>.jsonl             every change since, one line each; `store.journal`
-sessions/<hash>.jsonl         transcripts; `store.transcripts`
-sessions.json                 for people to read, never read back; `store.export`
-*.corrupt-<time>              damaged files that were set aside; `store.recovery` goes on with what is good
+snapshot-<n>.json             everything at one moment; `store.files.snapshots`
+journal-<n>.jsonl             every change since, one line each; `store.files.journal`
+sessions/<hash>.jsonl         transcripts; `store.files.transcripts`
+sessions.json                 for people to read, never read back; `store.files.export`
+*.corrupt-<time>              damaged files that were set aside; `store.files.recovery` goes on with what is good
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from store.directory import open_directory
-from store.disk import Disk, cannot_open
-from store.journal import Journal
-from store.json_chat import JsonMessages
-from store.json_tenants import JsonTenants
-from store.json_workers import JsonWorkers
-from store.keeping import Keeper
+from store.files.directory import open_directory
+from store.files.disk import Disk, cannot_open
+from store.files.journal import Journal
+from store.files.keeping import Keeper
+from store.files.messages import JsonMessages
+from store.files.recovery import recover
+from store.files.tenants import JsonTenants
+from store.files.transcripts import Transcripts
+from store.files.workers import JsonWorkers
 from store.protocols import POLL
 from store.records import DEFAULT_TENANT, KEEP_BEATS, KEEP_READINGS, REMEMBER_KEYS, MessageState, Tenant, Tidied
-from store.recovery import recover
-from store.transcripts import Transcripts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
     from datetime import datetime
     from pathlib import Path
 
+    from store.files.tables import Tables
     from store.records import Lease, Line, SessionKey
-    from store.tables import Tables
 
 CLOSING_S = 60.0
 TIDY = 500

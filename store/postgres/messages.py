@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from store import pg_rows as rows
-from store.pg_text import NOWHERE, to_json
+from store.postgres import rows
+from store.postgres.queries import load
+from store.postgres.text import NOWHERE, to_json
 from store.protocols import RuleBroken, StoreUnavailable
-from store.queries import load
 from store.records import CHAT_LEASE, MOVES, REMEMBER_KEYS, Message, MessageState, SessionKey, Standing
 from store.rules import check_end, check_words, unknown_tenant
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
-    from store.pg_database import Database
+    from store.postgres.database import Database
     from store.records import Address, Cursor, Incoming, Lease, Note, Receipt, Reply, Said
 
 SQL = load("messages")

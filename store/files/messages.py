@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from store.decode import Seen
-from store.json_base import Verbs
-from store.records import CHAT_LEASE, REMEMBER_KEYS, Message, MessageState, Receipt, Reply, Standing
+from store.files.verbs import Verbs
+from store.records import CHAT_LEASE, REMEMBER_KEYS, Message, MessageState, Receipt, Reply, Seen, Standing
 from store.rules import check_end, check_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from store.journal import Journal
+    from store.files.journal import Journal
     from store.records import Address, Cursor, Incoming, Lease, Note, Said, SessionKey
 
 

@@ -11,17 +11,17 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from store import decode
-from store.directory import SESSIONS, set_aside
-from store.frames import pack, unpack
+from store.files import decode
+from store.files.directory import SESSIONS, set_aside
+from store.files.frames import pack, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from store.decode import Kept
-    from store.disk import Disk
+    from store.files.decode import Kept
+    from store.files.disk import Disk
     from store.records import Line, SessionKey
 
 BLOCK = 16 << 10

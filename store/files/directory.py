@@ -9,17 +9,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from store.disk import Disk, cannot_open
-from store.journal import JournalFile
+from store.files.disk import Disk, cannot_open
+from store.files.journal import JournalFile
+from store.files.recovery import Recovered, recover
+from store.files.snapshots import write_at_once
 from store.protocols import CannotOpen
-from store.recovery import Recovered, recover
-from store.snapshots import write_at_once
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from store.tables import Tables
+    from store.files.tables import Tables
 
 LOCK = "LOCK"
 SESSIONS = "sessions"

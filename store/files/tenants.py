@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from store.json_sessions import JsonSessions
+from store.files.sessions import JsonSessions
 from store.records import DEFAULT_TENANT, USED_LATELY, ApiToken, Tenant
 from store.rules import check_words, default_stays, unknown_tenant
 

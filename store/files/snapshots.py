@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 import trio
 
-from store.disk import TEMPORARY, Disk, discard
-from store.frames import encode
-from store.journal import SCHEMA
+from store.files.disk import TEMPORARY, Disk, discard
+from store.files.frames import encode
+from store.files.journal import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from store.tables import Table, Tables
+    from store.files.tables import Table, Tables
 
 SLICE_ROWS = 200
 SLICE_BYTES = 128 << 10

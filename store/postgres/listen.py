@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from store.pg_database import connect
-from store.pg_errors import DRIVER, said
+from store.postgres.database import connect
+from store.postgres.errors import DRIVER, said
 from store.protocols import POLL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from store.pg_database import Database
+    from store.postgres.database import Database
 
 CHANNEL = "goclaw"
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0

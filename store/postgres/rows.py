@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from store.pg_text import NOWHERE, from_json, to_json
+from store.postgres.text import NOWHERE, from_json, to_json
 from store.records import (
     ApiToken,
     Beat,

@@ -1,0 +1,35 @@
+"""Everything that a directory holds, packed for another store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from store.copying import Everything
+
+if TYPE_CHECKING:
+    from store.files.store import JsonStore
+
+ALL_LINES = 1 << 62
+
+
+async def gather(files: JsonStore) -> Everything:
+    """All of it, but for leases: they are about processes, not about what is kept."""
+    tables = files.tables
+    sessions = [
+        (kept.session, await files.transcript(key, limit=ALL_LINES)) for key, kept in list(tables.sessions.rows.items())
+    ]
+    return Everything(
+        source=files.identity,
+        id=tables.next_id - 1,
+        change=tables.seq,
+        tenants=tuple(tables.tenants.rows.values()),
+        tokens=tuple(tables.tokens.rows.values()),
+        sessions=tuple(sessions),
+        messages=tuple(tables.messages.rows.values()),
+        ended=tuple(tables.seen.rows.items()),
+        replies=tuple(tables.replies.rows.values()),
+        cursors=tuple((*place, position) for place, position in tables.cursors.rows.items()),
+        workers=tuple(tables.workers.rows.values()),
+        beats=tuple(tables.beats.rows.items()),
+        readings=tuple(tables.machines.rows.items()),
+    )
