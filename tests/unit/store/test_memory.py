@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -31,13 +32,14 @@ async def leased(whole: MemoryStore) -> MessageStore:
 async def test_an_ended_message_lets_its_text_go() -> None:
     """Rows and sent replies are not kept: only the key of a message stays. (P13)"""
     store = await leased(MemoryStore(Wall()))
-    ids = await running(store, "a text to be forgotten")
+    session = replace(HERE, chat="forgotten")
+    ids = await running(store, "a text to be forgotten", session=session)
     await store.settle("turn", ids, MessageState.DONE, [NOTE])
     for reply in await store.outbox(10):
         await store.sent(reply.id)
     del reply
     gc.collect()
-    assert not [one for one in gc.get_objects() if isinstance(one, Message) and one.incoming.session == HERE]
+    assert not [one for one in gc.get_objects() if isinstance(one, Message) and one.session == session]
 
 
 async def test_a_long_chat_does_not_grow() -> None:
