@@ -18,6 +18,7 @@ from store.records import (
     MessageState,
     NewToken,
     Note,
+    OwnKey,
     Reading,
     Reply,
     Role,
@@ -66,6 +67,11 @@ def delivery_key(raw: list[str]) -> DeliveryKey:
     return DeliveryKey(channel, account, external_id)
 
 
+def own_key(raw: list[str]) -> OwnKey:
+    tenant, channel, account, external_id = raw
+    return OwnKey(tenant, channel, account, external_id)
+
+
 def pair(raw: list[str]) -> tuple[str, str]:
     one, other = raw
     return one, other
@@ -96,7 +102,7 @@ def message(raw: Raw) -> Message:
 
 
 def seen(raw: Raw) -> Seen:
-    return Seen(raw["id"], MessageState(raw["state"]), raw["tenant"], when(raw["at"]))
+    return Seen(raw["id"], MessageState(raw["state"]), when(raw["at"]))
 
 
 def reply(raw: Raw) -> Reply:

@@ -7,6 +7,8 @@ from heapq import heappop, heappush, merge
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from store.files.shards import Shards
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator
     from datetime import datetime
@@ -57,13 +59,16 @@ class Owned(Generic[G, M]):
     """Which rows belong to whom, in no order."""
 
     def __init__(self) -> None:
-        self.of: dict[G, dict[M, None]] = {}
+        self.of: dict[G, Shards[M, None]] = {}
 
     def __getitem__(self, owner: G) -> Collection[M]:
-        return self.of.get(owner, {})
+        return self.of.get(owner, ())
 
     def add(self, owner: G, member: M) -> None:
-        self.of.setdefault(owner, {})[member] = None
+        members = self.of.get(owner)
+        if members is None:
+            members = self.of[owner] = Shards()
+        members[member] = None
 
     def drop(self, owner: G, member: M) -> None:
         members = self.of[owner]

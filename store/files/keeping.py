@@ -10,6 +10,7 @@ fails it says so and leaves everything as it was; what it wanted to do is done l
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from store.files.transcripts import file_name
 from store.protocols import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 WORTH = 4
 """A snapshot may cost so many times the journal that it folds: the more is kept, the less often it is written."""
+SESSIONS_AT_ONCE = 8
 LINES_AT_ONCE = 1000
 """So many lines are moved in one transaction."""
 
@@ -124,12 +126,35 @@ class Keeper:
     # ── transcripts ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _file_lines(self) -> None:
-        """Every line that is a row goes into its session's file; what is mostly trimmed is written anew."""
-        tables = self.tables
-        for key in dict.fromkeys([*tables.mostly_trimmed, *tables.lines_of.of]):
-            while (kept := await self._durable(key)) and (kept.mostly_trimmed or key in tables.lines_of):
-                await self._file_session(kept)
+        """Every line that is a row now goes into its session's file; what is mostly trimmed is written anew.
+
+        Some sessions at a time, so that they share the journal's syncs. Lines that come meanwhile have time until the
+        next compaction: otherwise it would not end while people write.
+        """
+        sessions = iter(dict.fromkeys([*self.tables.mostly_trimmed, *self.tables.lines_of.of]))
+        failed: list[OSError | StoreError] = []
+        async with trio.open_nursery() as nursery:
+            for _ in range(SESSIONS_AT_ONCE):
+                nursery.start_soon(self._file_some, sessions, failed)
+        if failed:
+            raise failed[0]
         await self._empty_trash()
+
+    async def _file_some(self, sessions: Iterator[SessionKey], failed: list[OSError | StoreError]) -> None:
+        try:
+            for key in sessions:
+                await self._file_known_lines(key)
+        except (OSError, StoreError) as error:
+            failed.append(error)
+
+    async def _file_known_lines(self, key: SessionKey) -> None:
+        lines = self.tables.lines_of[key]
+        last = lines[-1] if lines else 0
+        while (kept := await self._durable(key)) and (kept.mostly_trimmed or self._first_line(key) <= last):
+            await self._file_session(kept)
+
+    def _first_line(self, key: SessionKey) -> float:
+        return next(iter(self.tables.lines_of[key]), math.inf)
 
     async def _durable(self, key: SessionKey) -> Kept | None:
         """A row of the session that nothing can undo any more: only then may a file follow what it says."""

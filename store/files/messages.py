@@ -89,15 +89,15 @@ class JsonMessages(Verbs):
 
     def _accept_one(self, incoming: Incoming) -> Receipt:
         """One delivery; the key of an open message is never forgotten, that of an ended one after a week."""
-        tables, standing = self.tables, self._standing(incoming.session)
-        number = tables.by_key.get(incoming.key)
+        tables, key, standing = self.tables, incoming.own_key, self._standing(incoming.session)
+        number = tables.by_key.get(key)
         if number is not None:
             open_one = tables.messages.rows[number]
             return Receipt(number, open_one.state, open_one, fresh=False, standing=standing)
-        seen = tables.seen.rows.get(incoming.key)
+        seen = tables.seen.rows.get(key)
         if seen is not None and seen.at > self.now() - REMEMBER_KEYS:
             return Receipt(seen.id, seen.state, None, fresh=False, standing=standing)
-        tables.drop(tables.seen, incoming.key)
+        tables.drop(tables.seen, key)
         message = Message(tables.fresh_id(), incoming, self.now())
         tables.put(tables.messages, message.id, message)
         return Receipt(message.id, message.state, message, fresh=True, standing=standing)
@@ -196,5 +196,5 @@ class JsonMessages(Verbs):
 
     def _end(self, message: Message) -> None:
         self.tables.drop(self.tables.messages, message.id)
-        seen = Seen(message.id, message.state, message.session.tenant, self.now())
-        self.tables.put(self.tables.seen, message.incoming.key, seen)
+        seen = Seen(message.id, message.state, self.now())
+        self.tables.put(self.tables.seen, message.incoming.own_key, seen)

@@ -122,10 +122,10 @@ class Slice(NamedTuple):
 
 
 def slices(table: Table[Any, Any]) -> Iterator[Slice]:
-    """The rows of a table as they are at the first step, encoded a few at a time."""
+    """The rows of a table, encoded a few at a time; each as it is when its turn comes, or a moment before."""
     rows: list[bytes] = []
     size = 0
-    for key, row in table.rows.copy().items():
+    for key, row in table.rows.piecewise():
         rows.append(encode((table.name, key, row)))
         size += len(rows[-1])
         if len(rows) >= SLICE_ROWS or size >= SLICE_BYTES:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from store.files import decode
 from store.files.indexes import ByAge, Groups, Owned, Queues
+from store.files.shards import Shards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from store.records import (
         ApiToken,
         Beat,
-        DeliveryKey,
         Lease,
         Line,
         MachineSnapshot,
         Message,
+        OwnKey,
         Reply,
         Seen,
         SessionKey,
@@ -50,7 +51,7 @@ class Table(Generic[K, R]):
         self.read_key = read_key
         self.read_row = read_row
         self.note = note
-        self.rows: dict[K, R] = {}
+        self.rows = Shards[K, R]()
 
     def set(self, key: K, row: R | None) -> R | None:
         """The row under this key from now on, None for none; returns what was there."""
@@ -82,7 +83,7 @@ class Tables:
 
         self.meta: Table[str, str] = Table("meta", str, str)
         self.messages: Table[int, Message] = Table("message", int, decode.message, self._note_message)
-        self.seen: Table[DeliveryKey, Seen] = Table("seen", decode.delivery_key, decode.seen, self._note_seen)
+        self.seen: Table[OwnKey, Seen] = Table("seen", decode.own_key, decode.seen, self._note_seen)
         self.replies: Table[int, Reply] = Table("reply", int, decode.reply, self._note_reply)
         self.cursors: Table[tuple[str, str], int] = Table("cursor", decode.pair, int)
         self.sessions: Table[SessionKey, Kept] = Table("session", decode.session_key, decode.kept, self._note_session)
@@ -99,11 +100,11 @@ class Tables:
             one.name: one for one in vars(self).values() if isinstance(one, Table)
         }
 
-        self.by_key: dict[DeliveryKey, int] = {}
+        self.by_key: dict[OwnKey, int] = {}
         self.open_in: Groups[SessionKey, int] = Groups()
         self.messages_of: Owned[str, int] = Owned()
-        self.seen_of: Owned[str, DeliveryKey] = Owned()
-        self.seen_by_age: ByAge[DeliveryKey] = ByAge(self._seen_at)
+        self.seen_of: Owned[str, OwnKey] = Owned()
+        self.seen_by_age: ByAge[OwnKey] = ByAge(self._seen_at)
         self.queues = Queues()
         self.replies_of: Owned[str, int] = Owned()
         self.sessions_of: Groups[str, str] = Groups()
@@ -153,20 +154,20 @@ class Tables:
         if old is not None and new is not None and old.incoming is new.incoming:
             return
         if old is not None:
-            if self.by_key.get(old.incoming.key) == key:
-                del self.by_key[old.incoming.key]
+            if self.by_key.get(old.incoming.own_key) == key:
+                del self.by_key[old.incoming.own_key]
             self.open_in.drop(old.session, key)
             self.messages_of.drop(old.session.tenant, key)
         if new is not None:
-            self.by_key[new.incoming.key] = key
+            self.by_key[new.incoming.own_key] = key
             self.open_in.add(new.session, key)
             self.messages_of.add(new.session.tenant, key)
 
-    def _note_seen(self, key: DeliveryKey, old: Seen | None, new: Seen | None) -> None:
+    def _note_seen(self, key: OwnKey, old: Seen | None, new: Seen | None) -> None:
         if old is not None:
-            self.seen_of.drop(old.tenant, key)
+            self.seen_of.drop(key.tenant, key)
         if new is not None:
-            self.seen_of.add(new.tenant, key)
+            self.seen_of.add(key.tenant, key)
             self.seen_by_age.add(new.at, key)
 
     def _note_reply(self, key: int, old: Reply | None, new: Reply | None) -> None:
@@ -224,7 +225,7 @@ class Tables:
             self.machines_in_order.add("", key)
             self.machines_by_age.add(new.at, key)
 
-    def _seen_at(self, key: DeliveryKey) -> datetime | None:
+    def _seen_at(self, key: OwnKey) -> datetime | None:
         row = self.seen.rows.get(key)
         return None if row is None else row.at
 
