@@ -32,6 +32,7 @@ from bench.store_loads import (
     updates,
     utc_now,
 )
+from gateway.collector import paced_collector
 from store.files import open_json
 from store.postgres import open_postgres
 from tests.postgres.server import running
@@ -137,7 +138,7 @@ async def blocked(place: Path, size: Size) -> dict[str, Any]:
     async with full(place, size) as store:
         work = Cycles(store.messages(await chat_lease(store)))
         before = store.keeper.compactions
-        with watching_steps() as steps:
+        with paced_collector(), watching_steps() as steps:
             rate = await per_second(callers, size.blocked_s, work.one)
         return {
             "stored": size.stored,

@@ -18,6 +18,7 @@ import trio
 
 from gateway.agents.demo import DemoAgent
 from gateway.channels.terminal import WELCOME, Terminal
+from gateway.collector import paced_collector
 from gateway.commands import counted
 from gateway.control import Control
 from gateway.endings import Endings
@@ -126,14 +127,16 @@ async def chat(settings: Settings) -> None:
 
     Ctrl-C stops what runs, and leaves when nothing does. SIGTERM leaves. Asking twice to leave ends everything at once.
     """
-    async with open_store(settings) as opened, trio.open_nursery() as nursery:
-        terminal = Terminal()
-        nursery.start_soon(terminal.write)
-        terminal.tell(WELCOME)
-        await work(settings, opened, terminal, nursery)
-        with trio.move_on_after(LAST_WORDS_S):  # nobody may be reading any more
-            await terminal.flush()
-        nursery.cancel_scope.cancel()
+    async with open_store(settings) as opened:
+        with paced_collector():
+            async with trio.open_nursery() as nursery:
+                terminal = Terminal()
+                nursery.start_soon(terminal.write)
+                terminal.tell(WELCOME)
+                await work(settings, opened, terminal, nursery)
+                with trio.move_on_after(LAST_WORDS_S):  # nobody may be reading any more
+                    await terminal.flush()
+                nursery.cancel_scope.cancel()
 
 
 async def work(settings: Settings, opened: Opened, terminal: Terminal, nursery: trio.Nursery) -> None:
