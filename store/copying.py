@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from store.records import (
         ApiToken,
         Beat,
-        DeliveryKey,
         Line,
         MachineSnapshot,
         Message,
+        OwnKey,
         Reply,
         Seen,
         Session,
@@ -34,7 +34,7 @@ class Everything:
     tokens: tuple[ApiToken, ...]
     sessions: tuple[tuple[Session, tuple[Line, ...]], ...]
     messages: tuple[Message, ...]
-    ended: tuple[tuple[DeliveryKey, Seen], ...]
+    ended: tuple[tuple[OwnKey, Seen], ...]
     replies: tuple[Reply, ...]
     cursors: tuple[tuple[str, str, int], ...]
     workers: tuple[Worker, ...]

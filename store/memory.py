@@ -23,12 +23,12 @@ from store.records import (
     USED_LATELY,
     ApiToken,
     Beat,
-    DeliveryKey,
     Lease,
     Line,
     MachineSnapshot,
     Message,
     NewToken,
+    OwnKey,
     Reading,
     Reply,
     Said,
@@ -54,7 +54,7 @@ class MemoryStore:
         self.now = now
         self.ids = count(1)
         self.open: dict[int, Message] = {}
-        self.seen: dict[DeliveryKey, Seen] = {}
+        self.seen: dict[OwnKey, Seen] = {}
         self.outbox: dict[int, Reply] = {}
         self.cursors: dict[tuple[str, str], int] = {}
         self.kept: dict[SessionKey, Session] = {}
@@ -187,7 +187,7 @@ class MemoryStore:
             return False
         del self.people[tenant]
         self.open = {number: one for number, one in self.open.items() if one.session.tenant != tenant}
-        self.seen = {key: one for key, one in self.seen.items() if one.tenant != tenant}
+        self.seen = {key: one for key, one in self.seen.items() if key.tenant != tenant}
         self.outbox = {number: one for number, one in self.outbox.items() if one.note.session.tenant != tenant}
         self.kept = {key: one for key, one in self.kept.items() if key.tenant != tenant}
         self.said = {key: lines for key, lines in self.said.items() if key.tenant != tenant}

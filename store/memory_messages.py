@@ -149,19 +149,18 @@ class MemoryMessages:
 
     def _accept_one(self, incoming: Incoming) -> Receipt:
         """One delivery; the key of an open message is never forgotten, that of an ended one after a week."""
-        whole, standing = self.whole, self._standing(incoming.session)
+        whole, key, standing = self.whole, incoming.own_key, self._standing(incoming.session)
         for message in whole.open.values():
-            if message.incoming.key == incoming.key:
+            if message.incoming.own_key == key:
                 return Receipt(message.id, message.state, message, fresh=False, standing=standing)
-        seen = whole.seen.get(incoming.key)
+        seen = whole.seen.get(key)
         if seen is not None and seen.at > whole.now() - REMEMBER_KEYS:
             return Receipt(seen.id, seen.state, None, fresh=False, standing=standing)
-        whole.seen.pop(incoming.key, None)
+        whole.seen.pop(key, None)
         message = Message(next(whole.ids), incoming, whole.now())
         whole.open[message.id] = message
         return Receipt(message.id, message.state, message, fresh=True, standing=standing)
 
     def _end(self, message: Message) -> None:
         del self.whole.open[message.id]
-        seen = Seen(message.id, message.state, message.session.tenant, self.whole.now())
-        self.whole.seen[message.incoming.key] = seen
+        self.whole.seen[message.incoming.own_key] = Seen(message.id, message.state, self.whole.now())

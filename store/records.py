@@ -115,8 +115,17 @@ class SessionKey:
 
 
 class DeliveryKey(NamedTuple):
-    """What makes a second delivery of the same message recognisable. A tuple, so that no two can be joined alike."""
+    """What a channel calls a message. A tuple, so that no two can be joined alike."""
 
+    channel: str
+    account: str
+    external_id: str
+
+
+class OwnKey(NamedTuple):
+    """What makes a second delivery of the same message recognisable: inside its tenant, and nowhere else."""
+
+    tenant: str
     channel: str
     account: str
     external_id: str
@@ -145,6 +154,10 @@ class Incoming:
     """The sender may stop what others started."""
     control: bool = False
     """A command: it is answered whatever else is stopped."""
+
+    @property
+    def own_key(self) -> OwnKey:
+        return OwnKey(self.session.tenant, *self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +193,10 @@ def turn_id(process: str, run: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is left of a message that has ended, by its delivery key."""
+    """What is left of a message that has ended, by its own key."""
 
     id: int
     state: MessageState
-    tenant: str
     at: datetime
 
 

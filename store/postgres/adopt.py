@@ -14,7 +14,7 @@ from store.copying import Copied
 from store.postgres.queries import load
 from store.postgres.rows import address_text
 from store.postgres.text import to_json
-from store.records import DeliveryKey
+from store.records import OwnKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,12 +68,12 @@ class _Taking:
 
     async def messages(self, everything: Everything, before: int) -> dict[int, int]:
         """New ids by the old ones."""
-        old = {message.incoming.key: message.id for message in everything.messages}
+        old = {message.incoming.own_key: message.id for message in everything.messages}
         old |= {key: seen.id for key, seen in everything.ended}
         rows = [_message(message) for message in everything.messages if message.id > before]
         rows += [_ended(key, seen) for key, seen in everything.ended if seen.id > before]
         taken = await self("messages", sorted(rows, key=lambda row: int(str(row["old"]))))
-        return {old[DeliveryKey(row["channel"], row["account"], row["external_id"])]: row["id"] for row in taken}
+        return {old[_own_key(row)]: row["id"] for row in taken}
 
     async def sessions(self, everything: Everything) -> tuple[int, int, int]:
         """How many sessions and lines were new, and how many sessions were left alone."""
@@ -100,6 +100,10 @@ def _fits(lines: tuple[Line, ...], there: Any) -> bool:
         return True
     same = [line for line in lines if line.number == there["lines"]]
     return bool(same) and (same[0].at, same[0].said.text) == (there["said_at"], there["body"])
+
+
+def _own_key(row: Any) -> OwnKey:
+    return OwnKey(row["tenant_id"], row["channel"], row["account"], row["external_id"])
 
 
 def _name(key: SessionKey) -> Row:
@@ -155,10 +159,10 @@ def _message(message: Any) -> Row:
     }
 
 
-def _ended(key: DeliveryKey, seen: Any) -> Row:
+def _ended(key: OwnKey, seen: Any) -> Row:
     return {
         "old": seen.id,
-        "tenant_id": seen.tenant,
+        "tenant_id": key.tenant,
         "session": "",
         **key._asdict(),
         "sender": "",

@@ -163,6 +163,19 @@ class MessageRules(StoreMachine):
         self.wall.pass_by(span)
         self.ask(lambda side: side.view(None).accept([Incoming(key, SESSIONS[0], "ann", "again")]))
 
+    @rule(key=st.sampled_from(KEYS), end=ends, gone=st.booleans())
+    def deliver_to_two_tenants(self, key: DeliveryKey, end: MessageState, gone: bool) -> None:
+        """One and the same delivery: each tenant has its own, whatever becomes of the other's."""
+        batch = [Incoming(key, session, "ann", session.tenant) for session in (SESSIONS[0], SESSIONS[3])]
+        self.ask(lambda side: side.whole.create_tenant("t"))
+        self.ask(lambda side: side.view(None).accept(batch))
+        self.ask(lambda side: side.view(0).begin("t1", side.those([0])))
+        self.ask(lambda side: side.view(0).settle("t1", side.those([0]), end, []))
+        if gone:
+            self.ask(lambda side: side.whole.delete_tenant("t"))
+        self.ask(lambda side: side.view(None).accept(batch[:1]))
+        self.ask(lambda side: side.view(None).accept(batch[1:]))
+
     @rule(batch=st.lists(incoming, min_size=2, max_size=4), begun=picks, sender=senders, upto=pick)
     def stop_what_came(self, batch: Sequence[Incoming], begun: Sequence[int], sender: str | None, upto: int) -> None:
         """Some wait and some run when somebody says stop."""

@@ -13,8 +13,10 @@ from store.records import DeliveryKey, MessageState
 from tests.contract.rows import HERE, THERE, accepted, delivered, receipt, running, sent, state
 
 if TYPE_CHECKING:
-    from store.protocols import MessageStore
+    from store.protocols import MessageStore, Store
     from tests.contract.backends import Wall
+
+THEIRS = replace(HERE, tenant="t")
 
 
 async def test_a_batch_is_numbered_in_order(store: MessageStore, wall: Wall) -> None:
@@ -71,6 +73,46 @@ async def test_keys_are_compared_part_by_part(store: MessageStore, other: Delive
     """Channel, account and id each count; parts that read alike when joined are still different. (lesson 15)"""
     first, second = replace(sent("a"), key=DeliveryKey("fake", "bot", "1")), replace(sent("b"), key=other)
     assert [one.fresh for one in await delivered(store, first, second)] == [True, True]
+
+
+async def test_the_same_delivery_in_two_tenants_is_two_messages(whole: Store, store: MessageStore) -> None:
+    """A key counts inside its tenant: each is shown its own row, never the other's. (P11)"""
+    await whole.create_tenant("t")
+    ours, theirs = replace(sent("a"), text="ours"), replace(sent("a", THEIRS), text="theirs")
+    receipts = await delivered(store, ours, theirs)
+    assert [one.fresh for one in receipts] == [True, True]
+    again = await delivered(store, theirs, ours)
+    assert [one.message and one.message.incoming for one in again] == [theirs, ours]
+    assert [one.id for one in again] == [one.id for one in reversed(receipts)]
+    assert [message.incoming for message in await store.resume()] == [ours, theirs]
+
+
+async def test_what_has_ended_is_recognised_in_its_own_tenant(whole: Store, store: MessageStore) -> None:
+    """The end of one tenant's message says nothing about the other's, and is not said to it. (P11)"""
+    await whole.create_tenant("t")
+    ids = await running(store, "a", session=THEIRS)
+    await store.settle("turn", ids, MessageState.STOPPED, [])
+    (ours,) = await delivered(store, sent("a"))
+    assert (ours.fresh, ours.state) == (True, MessageState.ACCEPTED)
+    (theirs,) = await delivered(store, sent("a", THEIRS))
+    assert (theirs.fresh, theirs.id, theirs.state) == (False, ids[0], MessageState.STOPPED)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_deleted_tenant_takes_only_its_own_keys_along(
+    whole: Store, store: MessageStore, *, ended: bool
+) -> None:
+    """The same delivery in another tenant is still recognised, open or ended. (P11)"""
+    await whole.create_tenant("t")
+    receipts = await delivered(store, sent("a"), sent("a", THEIRS))
+    if ended:
+        await store.begin("turn", [one.id for one in receipts])
+        await store.settle("turn", [one.id for one in receipts], MessageState.DONE, [])
+    assert await whole.delete_tenant("t")
+    await whole.create_tenant("t")
+    ours, theirs = await delivered(store, sent("a"), sent("a", THEIRS))
+    assert (ours.id, ours.fresh) == (receipts[0].id, False)
+    assert theirs.fresh
 
 
 @pytest.mark.parametrize("end", [MessageState.DONE, MessageState.FAILED, MessageState.QUARANTINED])

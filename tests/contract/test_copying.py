@@ -26,7 +26,7 @@ from store.records import (
 )
 from tests.contract.backends import Wall
 from tests.contract.picture import normal, picture
-from tests.contract.rows import HERE, NOTE, THERE, accepted, running, sent, state
+from tests.contract.rows import HERE, NOTE, THERE, accepted, delivered, running, sent, state
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -97,6 +97,21 @@ async def test_everything_arrives(files: JsonStore, database: PostgresStore) -> 
     await adopt(database, await gather(files))
     assert await seen(database) == await seen(files)
     assert await state(await working(database), "done") is MessageState.DONE
+
+
+async def test_the_same_delivery_in_two_tenants_arrives_in_both(files: JsonStore, database: PostgresStore) -> None:
+    """What has ended in one of them and waits in the other does so afterwards, and each reply answers its own. (P11)"""
+    messages = await working(files)
+    await files.create_tenant("acme")
+    ids = await running(messages, "a")
+    await accepted(messages, "a", session=ACME)
+    await messages.settle("turn", ids, MessageState.DONE, [NOTE])
+    assert (await adopt(database, await gather(files))).messages == 2
+    assert await seen(database) == await seen(files)
+    copied = await working(database)
+    ours, theirs = await delivered(copied, sent("a"), sent("a", ACME))
+    assert (ours.state, theirs.state) == (MessageState.DONE, MessageState.ACCEPTED)
+    assert [reply.answers for reply in await copied.outbox(10)] == [(ours.id,)]
 
 
 async def test_copying_again_changes_nothing(files: JsonStore, database: PostgresStore) -> None:

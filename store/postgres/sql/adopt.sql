@@ -42,7 +42,7 @@ FROM json_to_recordset($1::json) AS one (
 )
 ORDER BY old
 ON CONFLICT DO NOTHING
-RETURNING id, channel, account, external_id
+RETURNING id, tenant_id, channel, account, external_id
 
 -- name: replies
 INSERT INTO outbox (tenant_id, session, address, body, urgent, answers, parts, live)

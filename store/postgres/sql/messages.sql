@@ -31,7 +31,8 @@ moved AS (
     ON CONFLICT (channel, account) DO UPDATE SET position = greatest(known.position, excluded.position)
 ),
 first AS (
-    SELECT DISTINCT ON (channel, account, external_id) * FROM batch ORDER BY channel, account, external_id, place
+    SELECT DISTINCT ON (tenant_id, channel, account, external_id) * FROM batch
+    ORDER BY tenant_id, channel, account, external_id, place
 ),
 fresh AS (
     INSERT INTO inbox AS known (
@@ -42,7 +43,7 @@ fresh AS (
     WHERE locked.sessions >= 0 AND NOT EXISTS (SELECT FROM stranger)
     ORDER BY place
     ON CONFLICT ON CONSTRAINT inbox_delivered_once DO UPDATE SET
-        id = excluded.id, tenant_id = excluded.tenant_id, session = excluded.session, sender = excluded.sender,
+        id = excluded.id, session = excluded.session, sender = excluded.sender,
         body = excluded.body, is_group = excluded.is_group, is_admin = excluded.is_admin,
         is_control = excluded.is_control, accepted_at = excluded.accepted_at, state = 'accepted', attempts = 0,
         turn = '', ended_at = NULL
@@ -56,10 +57,11 @@ found AS (
     SELECT fresh.*, true AS is_fresh FROM fresh
     UNION ALL
     SELECT inbox.*, false
-    FROM first JOIN inbox USING (channel, account, external_id)
+    FROM first JOIN inbox USING (tenant_id, channel, account, external_id)
     WHERE NOT EXISTS (
         SELECT FROM fresh
-        WHERE (fresh.channel, fresh.account, fresh.external_id) = (first.channel, first.account, first.external_id)
+        WHERE (fresh.tenant_id, fresh.channel, fresh.account, fresh.external_id)
+            = (first.tenant_id, first.channel, first.account, first.external_id)
     )
 )
 SELECT
@@ -69,8 +71,8 @@ SELECT
     sessions.mode, sessions.cap, sessions.drops, sessions.debounce_ms, sessions.max_concurrent, sessions.context,
     (SELECT tenant_id FROM stranger) AS stranger, (SELECT count(*) FROM told) AS told
 FROM batch
-JOIN first USING (channel, account, external_id)
-LEFT JOIN found USING (channel, account, external_id)
+JOIN first USING (tenant_id, channel, account, external_id)
+LEFT JOIN found USING (tenant_id, channel, account, external_id)
 LEFT JOIN sessions ON sessions.tenant_id = batch.tenant_id AND sessions.session = batch.session
 ORDER BY batch.place
 

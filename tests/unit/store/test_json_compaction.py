@@ -12,7 +12,7 @@ import trio.lowlevel
 
 from store.files import JsonStore, open_json, read_json
 from store.files.snapshots import SLICE_BYTES, SLICE_ROWS
-from store.records import DeliveryKey, MessageState, Note, Role, Said, Seen, SessionPolicy
+from store.records import MessageState, Note, OwnKey, Role, Said, Seen, SessionPolicy
 from tests.contract.backends import Wall
 from tests.contract.rows import HERE, accepted, running, sent
 from tests.faults.disk_story import STORY, chat_of, content
@@ -34,8 +34,8 @@ async def remember_many(store: JsonStore, count: int) -> None:
 
     def put(start: int) -> None:
         for number in range(start, min(start + 1000, count)):
-            row = Seen(number, MessageState.DONE, "default", wall.time)
-            store.tables.put(store.tables.seen, DeliveryKey("fake", "bot", f"old {number}"), row)
+            row = Seen(number, MessageState.DONE, wall.time)
+            store.tables.put(store.tables.seen, OwnKey("default", "fake", "bot", f"old {number}"), row)
 
     for start in range(0, count, 1000):
         await store.journal.do(lambda start=start: put(start))  # type: ignore[misc]

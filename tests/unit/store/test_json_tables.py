@@ -25,6 +25,7 @@ from store.records import (
     MessageState,
     NewToken,
     Note,
+    OwnKey,
     Reading,
     Reply,
     Role,
@@ -45,7 +46,7 @@ few = st.integers(1, 4)
 names = st.sampled_from(["a", "b"])
 times = st.integers(0, 3).map(lambda days: NOW + timedelta(days=days))
 sessions = st.builds(lambda tenant, chat: SessionKey(tenant, "main", "fake", "bot", chat), names, names)
-keys = st.builds(lambda name: DeliveryKey("fake", "bot", name), st.sampled_from("abcd"))
+keys = st.builds(lambda tenant, name: OwnKey(tenant, "fake", "bot", name), names, st.sampled_from("abcd"))
 
 
 def message(number: int, name: str, session: SessionKey, at: datetime) -> tuple[str, int, Message]:
@@ -61,7 +62,7 @@ def rows() -> st.SearchStrategy[tuple[str, Any, Any]]:
     """A table, a key, and the row that it gets; None for none."""
     said = Said(Role.USER, "hello", {"a": [1, None]})
     messages = st.builds(message, few, names, sessions, times)
-    seen = st.builds(Seen, few, st.just(MessageState.DONE), names, times)
+    seen = st.builds(Seen, few, st.just(MessageState.DONE), times)
     notes = st.builds(Note, sessions, st.just("text"), st.booleans())
     replies = st.tuples(st.just("reply"), few, st.builds(Reply, few, notes, st.just((1,))))
     kept = st.builds(

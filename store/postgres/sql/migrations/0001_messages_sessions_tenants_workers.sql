@@ -45,7 +45,7 @@ CREATE TABLE inbox (
     attempts    integer NOT NULL DEFAULT 0,
     turn        text NOT NULL DEFAULT '',
     ended_at    timestamptz,
-    CONSTRAINT inbox_delivered_once UNIQUE (channel, account, external_id),
+    CONSTRAINT inbox_delivered_once UNIQUE (tenant_id, channel, account, external_id),
     CONSTRAINT inbox_state CHECK (
         state IN ('accepted', 'running', 'done', 'stopped', 'dropped', 'failed', 'quarantined')
     ),
