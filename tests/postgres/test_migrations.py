@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from store.postgres.migrations import Upgraded
 
 NEWEST = known_migrations()[-1].version
-UPGRADE = "import sys, trio\nfrom store import migrations\nprint(trio.run(migrations.upgrade, sys.argv[1]))"
+UPGRADE = "import sys, trio\nfrom store.postgres import migrations\nprint(trio.run(migrations.upgrade, sys.argv[1]))"
 
 
 async def test_an_upgrade_goes_from_nothing_to_the_newest(empty_database: str) -> None:
