@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
@@ -30,20 +31,20 @@ SLICE = 200
 async def export(disk: Disk, place: Path, tables: Tables, now: datetime) -> None:
     """Rows are looked at a few at a time, so that others can work meanwhile; the figures may be a moment apart."""
     unsent: Counter[SessionKey] = Counter()
-    for replies in _slices(list(tables.replies.rows.values())):
-        unsent.update(reply.note.session for reply in replies)
+    for replies in _slices(tables.replies.rows.piecewise()):
+        unsent.update(reply.note.session for _, reply in replies)
         await trio.lowlevel.checkpoint()
     lines: list[bytes] = []
-    for texts in _slices(sorted(tables.by_text)):
+    for texts in _slices(text for tenant in sorted(tables.sessions_of.of) for text in [*tables.sessions_of[tenant]]):
         kept = [tables.sessions.rows[tables.by_text[text]] for text in texts if text in tables.by_text]
         lines += [encode(_entry(tables, one, unsent[one.session.key])) for one in kept]
         await trio.lowlevel.checkpoint()
     await trio.to_thread.run_sync(_write, disk, place, lines, now)
 
 
-def _slices(rows: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(rows), SLICE):
-        yield rows[start : start + SLICE]
+def _slices(rows: Iterator[T]) -> Iterator[list[T]]:
+    while some := list(islice(rows, SLICE)):
+        yield some
 
 
 def _entry(tables: Tables, kept: Kept, unsent: int) -> dict[str, Any]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 WORTH = 4
 """A snapshot may cost so many times the journal that it folds: the more is kept, the less often it is written."""
 SESSIONS_AT_ONCE = 8
-LINES_AT_ONCE = 1000
+LINES_AT_ONCE = 200
 """So many lines are moved in one transaction."""
 
 log = logging.getLogger("goclaw.store")

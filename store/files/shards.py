@@ -7,9 +7,9 @@ by itself. There is no order among the entries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import ItemsView, Iterator, MutableMapping, ValuesView
 from itertools import chain
-from typing import Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 K = TypeVar("K")
 R = TypeVar("R")
@@ -48,6 +48,12 @@ class Shards(MutableMapping[K, R], Generic[K, R]):
     def get(self, key: K, default: object = None) -> object:
         return self.pieces[hash(key) % PIECES].get(key, default)
 
+    def items(self) -> ItemsView[K, R]:
+        return _Items(self)
+
+    def values(self) -> ValuesView[R]:
+        return _Values(self)
+
     def __iter__(self) -> Iterator[K]:
         return chain.from_iterable(self.pieces)
 
@@ -61,3 +67,19 @@ class Shards(MutableMapping[K, R], Generic[K, R]):
         """All entries, each piece as it is when it is reached: others may change them meanwhile."""
         for piece in self.pieces:
             yield from piece.copy().items()
+
+
+class _Items(ItemsView[K, R]):
+    """Like those of any mapping, without asking for each key."""
+
+    _mapping: Shards[K, R]
+
+    def __iter__(self) -> Iterator[tuple[K, R]]:
+        return chain.from_iterable(piece.items() for piece in self._mapping.pieces)
+
+
+class _Values(ValuesView[R]):
+    _mapping: Shards[Any, R]
+
+    def __iter__(self) -> Iterator[R]:
+        return chain.from_iterable(piece.values() for piece in self._mapping.pieces)

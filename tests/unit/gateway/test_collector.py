@@ -51,13 +51,13 @@ def test_young_collections_set_nothing_apart() -> None:
 
 def test_afterwards_everything_is_as_before() -> None:
     """The block leaves no trace: what was set apart is looked at again."""
-    callbacks = list(gc.callbacks)
+    callbacks, thresholds = list(gc.callbacks), gc.get_threshold()
     with paced_collector():
         kept = Cycle()
         gc.collect()
         ref = weakref.ref(kept)
         del kept
-    assert gc.callbacks == callbacks
+    assert (gc.callbacks, gc.get_threshold()) == (callbacks, thresholds)
     assert gc.get_freeze_count() == 0
     gc.collect()
     assert ref() is None

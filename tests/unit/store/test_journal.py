@@ -224,7 +224,7 @@ async def test_a_change_that_raises_leaves_no_trace(store: JsonStore, tmp_path: 
     before = store.tables.seq
     with pytest.raises(RuleBroken, match="JSON"):
         await delivered(store.messages(None), sent("a"), half)
-    assert (store.tables.seq, store.tables.messages.rows, store.tables.by_key) == (before, {}, {})
+    assert (store.tables.seq, len(store.tables.messages.rows), store.tables.by_key) == (before, 0, {})
     assert await accepted(store.messages(None), "a") == [1]
     assert texts(tmp_path) == ["a"]
 
