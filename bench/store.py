@@ -6,7 +6,6 @@ contenders take turns; a ratio is that of one round, and the median of them is t
 
 from __future__ import annotations
 
-import gc
 import os
 import tempfile
 from contextlib import asynccontextmanager
@@ -117,8 +116,8 @@ async def cycles(size: Size, backend: str, opening: Opening) -> list[dict[str, A
         for callers in size.callers:
             say(f"  {backend}: accept, begin and settle with {callers} callers")
             work.taken.clear()
-            gc.collect()
-            rate = await per_second(callers, size.seconds * size.rounds, work.one)
+            with paced_collector():
+                rate = await per_second(callers, size.seconds * size.rounds, work.one)
             taken = {verb: latency(samples) for verb, samples in work.taken.items()}
             rows.append({"backend": backend, "callers": callers, "per_second": round(rate), "ms": taken})
     return rows
