@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import outcome
@@ -36,29 +36,67 @@ class Bridge:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._trio = trio.lowlevel.current_trio_token()
-        self._there: deque[Callable[[], None]] = deque()
-        self._back: deque[Callable[[], None]] = deque()
+        self._there = _Steps(loop.call_soon_threadsafe)
+        self._back = _Steps(trio.lowlevel.current_trio_token().run_sync_soon)
+        self._closed = False
 
     async def run(self, work: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
         """What ``work(*args)`` returns or raises, run as a task of the event loop."""
         await trio.lowlevel.checkpoint_if_cancelled()
+        if self._closed:
+            raise StoreUnavailable("the store is closed: nothing was changed", retriable=False)
         call = _Call(self, _started(work, args))
         self.post(call.start)
         result: T = await call.end()
         return result
 
     def post(self, step: Callable[[], None]) -> None:
-        """Have it called on the event loop; steps keep their order."""
-        self._there.append(step)
-        if len(self._there) == 1:
-            self._loop.call_soon_threadsafe(_drain, self._there)
+        """Have it called on the event loop; steps keep their order. When that is closed there is nothing left to do."""
+        self._there.add(step)
 
     def tell(self, step: Callable[[], None]) -> None:
         """Have it called in the trio thread; for what happens on the event loop."""
-        self._back.append(step)
-        if len(self._back) == 1:
-            self._trio.run_sync_soon(_drain, self._back)
+        self._back.add(step)
+
+    def close(self) -> None:
+        """Whoever was taken before this is started first, so that it is there to be cancelled and waited for."""
+        self._closed = True
+        self.post(self._loop.stop)
+
+
+class _Steps:
+    """What another thread is to call, in order; a burst wakes it once.
+
+    Whoever adds appends first and looks at ``woken`` then; the other side lowers ``woken`` first and looks at the queue
+    then. So of a step that is added meanwhile either the other side sees it, or its adder sees that it must wake again.
+    To be woken and find nothing is no harm.
+    """
+
+    def __init__(self, wake: Callable[[Callable[[], None]], object]) -> None:
+        self.wake = wake
+        self.woken = False
+        self.queue: deque[Callable[[], None]] = deque()
+
+    def add(self, step: Callable[[], None]) -> None:
+        self.queue.append(step)
+        if not self.woken:
+            self.ring()
+
+    def ring(self) -> None:
+        self.woken = True
+        with suppress(RuntimeError):  # the other side has ended, and with it everything that was under way there
+            self.wake(self.call_all)
+
+    def call_all(self) -> None:
+        """A step that raises is reported by the loop that called us; those behind it are called in another round."""
+        self.woken = False
+        while self.queue:
+            step = self.queue.popleft()
+            try:
+                step()
+            except BaseException:
+                self.ring()
+                raise
 
 
 class _Call:
@@ -108,17 +146,6 @@ async def _started(work: Callable[[*Ts], Awaitable[T]], args: tuple[*Ts]) -> T:
     return await work(*args)
 
 
-def _drain(steps: deque[Callable[[], None]]) -> None:
-    """All that waits. A step stays in the queue until it was done, so whoever adds to a busy one need not wake it.
-
-    Adding and looking happen in two threads: when the last step leaves just as another comes, the other side wakes us
-    again, and finding nothing to do then is no harm.
-    """
-    while steps:
-        steps[0]()
-        steps.popleft()
-
-
 @asynccontextmanager
 async def open_bridge() -> AsyncIterator[Bridge]:
     """An event loop for the time of the block. What is left on it at the end is cancelled and waited for."""
@@ -129,7 +156,7 @@ async def open_bridge() -> AsyncIterator[Bridge]:
     try:
         yield bridge
     finally:
-        bridge.post(loop.stop)
+        bridge.close()
         with trio.CancelScope(shield=True):
             await trio.to_thread.run_sync(thread.join)
 

@@ -6,7 +6,7 @@ that is heard of, the connection is given up. A cancelled call leaves its connec
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +15,8 @@ import asyncpg
 import trio
 
 from store.postgres.bridge import Bridge, open_bridge
-from store.postgres.errors import told
+from store.postgres.errors import DRIVER, told
+from store.postgres.queries import load
 from store.postgres.text import escaped, plain
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+SQL = load("connections")
 GOODBYE_S = 2
 LONGEST_CONNECT_S = 10.0
 
@@ -106,7 +108,7 @@ async def open_database(target: Target, limits: Limits, connections: int) -> Asy
         finally:
             # Every verb has ended by now; a server that does not answer is not waited for.
             with trio.move_on_after(GOODBYE_S, shield=True):
-                await bridge.run(pool.close)
+                await bridge.run(_say_goodbye, pool)
 
 
 async def _make_pool(target: Target, limits: Limits, connections: int) -> Any:
@@ -117,6 +119,12 @@ async def _make_pool(target: Target, limits: Limits, connections: int) -> Any:
         max_size=connections,
         init=prepare,
     )
+
+
+async def _say_goodbye(pool: Any) -> None:
+    """Close it. If a connection was cut before, the pool drops them all instead, and nobody need hear of it."""
+    with suppress(*DRIVER):
+        await pool.close()
 
 
 def _how(target: Target, limits: Limits) -> dict[str, Any]:
@@ -142,6 +150,4 @@ async def connect(target: Target, limits: Limits) -> Any:
 async def prepare(connection: Any) -> None:
     """What every connection needs. A server that does not wait for its disk by default is asked to."""
     await connection.set_type_codec("text", schema="pg_catalog", encoder=escaped, decoder=plain)
-    await connection.execute(
-        "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-    )
+    await connection.execute(SQL["durable"])

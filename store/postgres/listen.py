@@ -19,6 +19,7 @@ import trio
 
 from store.postgres.database import connect
 from store.postgres.errors import DRIVER, said
+from store.postgres.queries import load
 from store.protocols import POLL
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from store.postgres.database import Database
 
+SQL = load("connections")
 CHANNEL = "goclaw"
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
 ALIVE = timedelta(seconds=5)
@@ -107,7 +109,7 @@ class Ear:
             while not self.lost.is_set():
                 with trio.move_on_after(self.alive.total_seconds()):
                     await self.lost.wait()
-                await self.db.bridge.run(connection.execute, "SELECT")
+                await self.db.bridge.run(connection.execute, SQL["alive"])
         finally:
             with trio.move_on_after(GOODBYE_S, shield=True):
                 await self.db.bridge.run(self.leave, connection)

@@ -7,6 +7,7 @@ done. A database whose schema is newer than this program, or whose past differs 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -92,7 +93,8 @@ async def _on_connection(target: Target, limits: Limits, work: Callable[[Any, Ta
             raise too_old(connection.get_settings().server_version, target)
         return await work(connection, target)
     finally:
-        await connection.close(timeout=GOODBYE_S)
+        with suppress(*DRIVER):  # the work is done, or its own error is the one to hear of
+            await connection.close(timeout=GOODBYE_S)
 
 
 async def _upgrade(connection: Any, target: Target) -> Upgraded:
@@ -122,7 +124,7 @@ async def _status(connection: Any, target: Target) -> SchemaStatus:
         version=max(applied, default=0),
         newest=known[-1].version,
         pending=tuple(f"{one.version:04} {one.name}" for one in known if one.version not in applied),
-        server=await connection.fetchval("SHOW server_version"),
+        server=await connection.fetchval(SQL["server"]),
         where=str(target),
     )
 

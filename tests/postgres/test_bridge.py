@@ -137,6 +137,37 @@ async def test_whoever_waits_when_it_closes_is_told() -> None:
     assert errors == ["the store was closed before this was done: open it and try again"]
 
 
+async def test_a_step_that_raises_holds_up_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """Those behind it are called in their order, in the same burst and later; what it raised is in the log."""
+    called: list[int] = []
+
+    def fails() -> None:
+        raise LookupError("over there")
+
+    async with open_bridge() as bridge:
+        for number in range(3):
+            bridge.post(fails)
+            bridge.post(lambda number=number: called.append(number))  # type: ignore[misc]
+        with trio.fail_after(10):
+            assert await bridge.run(answered, 1) == 1
+            bridge.post(fails)
+            assert await bridge.run(answered, 2) == 2
+    assert called == [0, 1, 2]
+    assert caplog.text.count("LookupError: over there") == 4
+    caplog.clear()
+
+
+async def test_a_closed_bridge_says_so() -> None:
+    """Whoever comes too late is told at once, every time; nobody waits for a thread that is gone."""
+    async with open_bridge() as bridge:
+        assert await bridge.run(answered, 1) == 1
+    for _ in range(3):
+        with trio.fail_after(10), pytest.raises(StoreUnavailable, match="closed") as caught:
+            await bridge.run(answered, 2)
+        assert not caught.value.retriable
+    bridge.post(lambda: None)
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_hundreds_of_random_cancels_leave_every_connection_sane(database: str, seed: int) -> None:
     """Whatever a cancel hits, the next verb on that connection works, and a settled message has its reply. (R12)"""

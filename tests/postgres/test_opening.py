@@ -8,10 +8,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit, urlunsplit
 
+import asyncpg
 import pytest
 import trio
 
 from store.postgres import migrations, open_postgres
+from store.postgres.bridge import open_bridge
 from store.postgres.dsn import read_dsn
 from store.protocols import CannotOpen
 from tests.postgres.databases import ask, named
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from tests.postgres.server import Server
 
 CANARY = "ca:na/ry@S3#cr?t%"
+CUT = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'goclaw' AND pid <> pg_backend_pid()
+"""
 
 
 async def refused(dsn: str, patience: timedelta = timedelta(seconds=10)) -> CannotOpen:
@@ -37,6 +43,19 @@ def everything_said(error: BaseException | None) -> str:
         return ""
     told = [repr(error), repr(error.__dict__), *traceback.format_exception(error)]
     return "\n".join([*told, everything_said(error.__cause__), everything_said(error.__context__)])
+
+
+async def test_goodbye_is_no_trouble_when_the_connections_were_cut(database: str) -> None:
+    """The store has done its work; that the server has hung up on it just now is nobody's concern."""
+    async with open_bridge() as bridge:
+        cutter = await bridge.run(asyncpg.connect, database)
+        for _ in range(30):
+            async with open_postgres(database, connections=4) as store:
+                async with trio.open_nursery() as nursery:
+                    for _ in range(8):
+                        nursery.start_soon(store.tenants)
+                assert await bridge.run(cutter.fetch, CUT)
+        await bridge.run(cutter.close)
 
 
 async def test_an_empty_database_is_given_its_schema(empty_database: str) -> None:

@@ -20,3 +20,6 @@ SELECT version, name, checksum FROM schema_migrations ORDER BY version
 
 -- name: note
 INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)
+
+-- name: server
+SHOW server_version
