@@ -49,13 +49,15 @@ async def test_goodbye_is_no_trouble_when_the_connections_were_cut(database: str
     """The store has done its work; that the server has hung up on it just now is nobody's concern."""
     async with open_bridge() as bridge:
         cutter = await bridge.run(asyncpg.connect, database)
-        for _ in range(30):
-            async with open_postgres(database, connections=4) as store:
-                async with trio.open_nursery() as nursery:
-                    for _ in range(8):
-                        nursery.start_soon(store.tenants)
-                assert await bridge.run(cutter.fetch, CUT)
-        await bridge.run(cutter.close)
+        try:
+            for _ in range(30):
+                async with open_postgres(database, connections=4) as store:
+                    async with trio.open_nursery() as nursery:
+                        for _ in range(8):
+                            nursery.start_soon(store.tenants)
+                    assert await bridge.run(cutter.fetch, CUT)
+        finally:
+            await bridge.run(cutter.close)
 
 
 async def test_an_empty_database_is_given_its_schema(empty_database: str) -> None:
