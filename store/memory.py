@@ -42,7 +42,16 @@ from store.records import (
     Worker,
     WorkerStatus,
 )
-from store.rules import check_session, check_words, copied, default_stays, plain_json, unknown_tenant
+from store.rules import (
+    at_most,
+    check_session,
+    check_status,
+    check_words,
+    copied,
+    default_stays,
+    plain_json,
+    unknown_tenant,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -101,7 +110,7 @@ class MemoryStore:
     async def sessions(self, tenant: str, *, limit: int = 100, after: str = "") -> tuple[Session, ...]:
         await trio.lowlevel.checkpoint()
         texts = {str(key): kept for key, kept in self.kept.items() if key.tenant == tenant}
-        return tuple(texts[text] for text in sorted(texts) if text > after)[:limit]
+        return tuple(texts[text] for text in sorted(texts) if text > after)[: at_most(limit)]
 
     async def set_policy(self, key: SessionKey, policy: SessionPolicy) -> Session:
         await trio.lowlevel.checkpoint()
@@ -114,11 +123,11 @@ class MemoryStore:
 
     async def transcript(self, key: SessionKey, *, after: int = 0, limit: int = 100) -> tuple[Line, ...]:
         await trio.lowlevel.checkpoint()
-        return tuple(line for line in self.said.get(key, ()) if line.number > after)[:limit]
+        return tuple(line for line in self.said.get(key, ()) if line.number > after)[: at_most(limit)]
 
     async def newest(self, key: SessionKey, limit: int) -> tuple[Line, ...]:
         await trio.lowlevel.checkpoint()
-        return tuple(self.said.get(key, ()))[-limit:] if limit else ()
+        return tuple(self.said.get(key, ()))[-limit:] if limit > 0 else ()
 
     async def trim(self, key: SessionKey, upto: int) -> int:
         await trio.lowlevel.checkpoint()
@@ -234,6 +243,7 @@ class MemoryStore:
     ) -> None:
         await trio.lowlevel.checkpoint()
         check_words(worker, run)
+        check_status(status)
         about = plain_json(context or {})
         now = self.now()
         known = self.crew.get(worker)
@@ -250,7 +260,7 @@ class MemoryStore:
 
     async def beats(self, worker: str, limit: int = 10) -> tuple[Beat, ...]:
         await trio.lowlevel.checkpoint()
-        return tuple(beat for beat in reversed(self.signs) if beat.worker == worker)[:limit]
+        return tuple(beat for beat in reversed(self.signs) if beat.worker == worker)[: at_most(limit)]
 
     async def record(self, reading: Reading) -> None:
         await trio.lowlevel.checkpoint()
@@ -259,7 +269,7 @@ class MemoryStore:
 
     async def readings(self, limit: int = 60) -> tuple[MachineSnapshot, ...]:
         await trio.lowlevel.checkpoint()
-        return tuple(reversed(self.machines))[:limit]
+        return tuple(reversed(self.machines))[: at_most(limit)]
 
     async def acquire(self, name: str, owner: str, span: timedelta) -> Lease | None:
         await trio.lowlevel.checkpoint()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from store.records import CHAT_LEASE, REMEMBER_KEYS, Message, MessageState, Receipt, Reply, Seen, Standing
-from store.rules import check_end, check_words, copied
+from store.rules import at_most, check_end, check_figure, check_words, copied
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -59,6 +59,7 @@ class MemoryMessages:
     ) -> bool:
         await trio.lowlevel.checkpoint()
         check_end(state)
+        check_figure(context)
         mine = [message for message in self._those(ids) if message.turn == turn]
         if not mine:
             return False
@@ -121,7 +122,7 @@ class MemoryMessages:
         replies = self.whole.outbox.values() if self._works() else ()
         due = [reply for reply in replies if reply.note.session.address not in skip]
         ordered = sorted(due, key=lambda reply: (not reply.note.urgent, reply.id))
-        return tuple(ordered[:limit])
+        return tuple(ordered[: at_most(limit)])
 
     async def progress(self, reply: int, parts: int, live: str) -> bool:
         await trio.lowlevel.checkpoint()

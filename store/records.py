@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
+from math import isfinite
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from urllib.parse import quote, unquote
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+HIGHEST = 2**63 - 1
+"""The largest number that every store can keep."""
 DEFAULT_TENANT = "default"
 CHAT_LEASE = "chat"
 """Whoever holds it works on messages; everybody else may only hand them in."""
@@ -93,6 +96,10 @@ class SessionKey:
     chat: str
     thread: str = ""
     epoch: int = 0
+
+    def __post_init__(self) -> None:
+        if type(self.epoch) is not int or not 0 <= self.epoch <= HIGHEST:
+            raise ValueError(f"epoch {self.epoch!r}: expected a whole number from 0 on")
 
     @property
     def address(self) -> Address:
@@ -293,6 +300,11 @@ class Said:
     text: str
     data: Mapping[str, object] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.role not in list(Role):
+            raise ValueError(f"role {self.role!r}: expected one of {', '.join(Role)}")
+        object.__setattr__(self, "role", Role(self.role))
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -338,6 +350,10 @@ class NewToken:
     digest: str
     scopes: tuple[str, ...] = ()
     expires_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.expires_at is not None and self.expires_at.utcoffset() is None:
+            raise ValueError(f"expires_at {self.expires_at}: expected a time with its zone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +409,11 @@ class Reading:
     cpu_percent: float | None = None
     memory_mb: float | None = None
     context: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for figure in (self.cpu_percent, self.memory_mb):
+            if figure is not None and not isfinite(figure):
+                raise ValueError(f"{figure!r} is no figure: leave out what could not be read")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 import orjson
 
 from store.protocols import RuleBroken
-from store.records import DEFAULT_TENANT, MessageState
+from store.records import DEFAULT_TENANT, HIGHEST, MessageState, WorkerStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from store.records import Said, SessionKey
+
+
+MOST_CONTEXT = 100.0
+"""A history may be longer than the window; by more than this it is a mistake."""
 
 
 def check_words(*texts: str) -> None:
@@ -47,12 +51,27 @@ def copied(said: Sequence[Said]) -> list[Said]:
     return [replace(one, data=plain_json(one.data)) for one in said]
 
 
+def at_most(limit: int) -> int:
+    """How many are meant by any number: less than one is none."""
+    return max(0, min(limit, HIGHEST))
+
+
 def check_end(state: MessageState) -> None:
     """To settle is to end."""
     if not state.terminal:
         raise ValueError(
             f"{state} is no end: a turn settles as {', '.join(one for one in MessageState if one.terminal)}"
         )
+
+
+def check_figure(context: float | None) -> None:
+    if context is not None and not 0 <= context <= MOST_CONTEXT:
+        raise RuleBroken(f"{context!r} does not tell how much of the window is used: expected 0 to 1, or a little more")
+
+
+def check_status(status: WorkerStatus) -> None:
+    if status not in list(WorkerStatus):
+        raise RuleBroken(f"a worker is not {status!r}: expected one of {', '.join(WorkerStatus)}")
 
 
 def half_a_character(text: str) -> RuleBroken:

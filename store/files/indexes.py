@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from store.files.shards import Shards
+from store.rules import at_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator
@@ -121,8 +122,8 @@ class Queues:
     def due(self, limit: int, skip: Collection[Address]) -> list[int]:
         """The first ones, but for these addresses: nobody behind the first ``limit`` heads can be among them."""
         passed = set(skip)
-        heads = islice((address for _, address in self.heads if address not in passed), max(limit, 0))
-        return [number for _, number in islice(merge(*(self.waiting[address] for address in heads)), max(limit, 0))]
+        heads = islice((address for _, address in self.heads if address not in passed), at_most(limit))
+        return [number for _, number in islice(merge(*(self.waiting[address] for address in heads)), at_most(limit))]
 
     def _show(self, address: Address, old: tuple[bool, int] | None, new: tuple[bool, int] | None) -> None:
         if old == new:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from store.files.verbs import Verbs
 from store.records import CHAT_LEASE, REMEMBER_KEYS, Message, MessageState, Receipt, Reply, Seen, Standing
-from store.rules import check_end, check_words
+from store.rules import check_end, check_figure, check_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -119,6 +119,7 @@ class JsonMessages(Verbs):
         context: float | None,
     ) -> bool:
         check_end(state)
+        check_figure(context)
         mine = [message for message in self._those(ids) if message.turn == turn]
         if not mine:
             return False

@@ -10,7 +10,7 @@ import trio
 
 from store.files.disk import unreadable
 from store.files.verbs import Verbs
-from store.rules import check_words
+from store.rules import at_most, check_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,7 +56,7 @@ class JsonSessions(Verbs):
     # ── each in one step ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _sessions(self, tenant: str, limit: int, after: str) -> tuple[Session, ...]:
-        texts = islice(self.tables.sessions_of.after(tenant, after), max(limit, 0))
+        texts = islice(self.tables.sessions_of.after(tenant, after), at_most(limit))
         return tuple([self.tables.sessions.rows[self.tables.by_text[text]].session for text in texts])
 
     def _set_policy(self, key: SessionKey, policy: SessionPolicy) -> Session:
@@ -109,7 +109,7 @@ class JsonSessions(Verbs):
         if kept is None:
             return None, [], 0, 0
         after, limit = wanted(kept)
-        numbers = islice(self.tables.lines_of.after(key, after), max(limit, 0))
+        numbers = islice(self.tables.lines_of.after(key, after), at_most(limit))
         return kept, [self.tables.lines.rows[key, number] for number in numbers], after, limit
 
     async def _filed(self, kept: Kept, after: int, limit: int) -> Sequence[Line] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from store.files.verbs import Verbs
 from store.records import Beat, Lease, MachineSnapshot, Worker
-from store.rules import check_words, plain_json
+from store.rules import check_status, check_words, plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +56,7 @@ class JsonWorkers(Verbs):
 
     def _beat(self, worker: str, status: WorkerStatus, run: str, context: Mapping[str, object]) -> None:
         check_words(worker, run)
+        check_status(status)
         tables, now = self.tables, self.now()
         known = tables.workers.rows.get(worker)
         tables.put(tables.workers, worker, Worker(worker, status, known.started_at if known else now, now))

@@ -14,7 +14,7 @@ from store.postgres.queries import load
 from store.postgres.text import NOWHERE, to_json
 from store.protocols import RuleBroken, StoreUnavailable
 from store.records import CHAT_LEASE, MOVES, REMEMBER_KEYS, Message, MessageState, SessionKey, Standing
-from store.rules import check_end, check_words, unknown_tenant
+from store.rules import check_end, check_figure, check_words, unknown_tenant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -77,6 +77,7 @@ class PostgresMessages:
         context: float | None = None,
     ) -> bool:
         check_end(state)
+        check_figure(context)
         asked = rows.ids_of(ids)
         try:
             told, lines = rows.notes_json(notes), rows.said_json(said)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from store.postgres import rows
 from store.postgres.queries import load
 from store.postgres.text import to_json
-from store.rules import check_words, plain_json
+from store.rules import check_status, check_words, plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +27,7 @@ class PostgresWorkers:
         self, worker: str, status: WorkerStatus, *, run: str = "", context: Mapping[str, object] | None = None
     ) -> None:
         check_words(worker, run)
+        check_status(status)
         about = to_json(plain_json(context or {}))
         await self.db.fetch(SQL["beat"], self.now(), worker, status, run, about)
 
