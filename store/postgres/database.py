@@ -61,6 +61,8 @@ class Limits:
             "lock_timeout": str(max(span // 2, 1)),
             "idle_in_transaction_session_timeout": str(span),
             "jit": "off",
+            # A verb that waited for a lock has to see what was committed meanwhile; a database may default to less.
+            "default_transaction_isolation": "read committed",
         }
 
 
