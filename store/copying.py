@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from store.records import (
         ApiToken,
         Beat,
@@ -30,6 +32,8 @@ class Everything:
     """The highest that a message or reply has."""
     change: int
     """The number of the last transaction: signs of life and readings are called by the one that made them."""
+    newest: datetime
+    """The latest time that anything there bears."""
     tenants: tuple[Tenant, ...]
     tokens: tuple[ApiToken, ...]
     sessions: tuple[tuple[Session, tuple[Line, ...]], ...]
@@ -54,6 +58,8 @@ class Copied:
     replies: int = 0
     beats: int = 0
     readings: int = 0
+    ended: int = 0
+    """Messages that waited in the database and had ended in the files since."""
     left: int = 0
     """Sessions that have gone on in the database in another way; they were left alone."""
 

@@ -18,10 +18,17 @@ async def gather(files: JsonStore) -> Everything:
     sessions = [
         (kept.session, await files.transcript(key, limit=ALL_LINES)) for key, kept in list(tables.sessions.rows.items())
     ]
+    times = [
+        *(message.accepted_at for message in tables.messages.rows.values()),
+        *(seen.at for seen in tables.seen.rows.values()),
+        *(beat.at for beat in tables.beats.rows.values()),
+        *(machine.at for machine in tables.machines.rows.values()),
+    ]
     return Everything(
         source=files.identity,
         id=tables.next_id - 1,
         change=tables.seq,
+        newest=max(times, default=files.now()),
         tenants=tuple(tables.tenants.rows.values()),
         tokens=tuple(tables.tokens.rows.values()),
         sessions=tuple(sessions),

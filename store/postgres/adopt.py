@@ -1,12 +1,14 @@
 """Everything from a directory into the database: all of it or nothing, and again without harm.
 
-What the database has already stays as it is. A directory has a name of its own and numbers what it keeps; the database
-remembers how far it has copied, so that a message that was copied, answered and forgotten does not come back.
+What the database has already stays as it is, but for what has come to an end in the files since: messages that were
+stopped or answered there and wait here end here too, revoked tokens and disabled tenants open nothing. A directory has
+a name of its own, and the database remembers how far it has copied it, so that what was copied, answered and forgotten
+does not come back. It goes by numbers and by time, since a directory from a backup uses its numbers again.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +19,12 @@ from store.postgres.text import to_json
 from store.records import OwnKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
 
     from store.copying import Everything
     from store.postgres import PostgresStore
-    from store.records import Line, Session, SessionKey
+    from store.records import Line, Reply, Session, SessionKey
 
 SQL = load("adopt")
 AT_ONCE = 2_000
@@ -35,24 +38,46 @@ async def adopt(store: PostgresStore, everything: Everything) -> Copied:
 
 
 async def _adopt(connection: Any, everything: Everything) -> Copied:
-    before, change = await connection.fetchrow(SQL["before"], everything.source)
+    mark = _Mark(**await connection.fetchrow(SQL["before"], everything.source))
     take = _Taking(connection)
     tenants = await take("tenants", (asdict(tenant) for tenant in everything.tenants))
     tokens = await take("tokens", map(_token, everything.tokens))
-    ids = await take.messages(everything, before)
-    new_replies = [reply for reply in everything.replies if reply.id > before]
-    replies = await take("replies", (_reply(reply, ids) for reply in new_replies))
+    ended = await take.endings(everything)
+    ids = await take.messages(everything, mark)
+    replies = await take("replies", (_reply(reply, ids) for reply in everything.replies if mark.new_reply(reply, ids)))
     await take("cursors", ({"channel": c, "account": a, "position": p} for c, a, p in everything.cursors))
     sessions, lines, left = await take.sessions(everything)
     await take("workers", (asdict(worker) for worker in everything.workers))
-    beats = await take("beats", ({"old": old, **asdict(beat)} for old, beat in everything.beats if old > change))
-    readings = await take(
-        "readings",
-        ({"old": old, **asdict(one.reading), "at": one.at} for old, one in everything.readings if old > change),
+    beats = await take(
+        "beats", ({**asdict(one), "old": old} for old, one in everything.beats if mark.later(old, one.at))
     )
-    await connection.execute(SQL["done"], everything.source, everything.id, everything.change)
+    new_readings = [(old, one) for old, one in everything.readings if mark.later(old, one.at)]
+    readings = await take("readings", ({**asdict(one.reading), "old": old, "at": one.at} for old, one in new_readings))
+    await connection.execute(SQL["done"], everything.source, everything.id, everything.change, everything.newest)
     await connection.execute(SQL["tell"])
-    return Copied(len(tenants), len(tokens), sessions, lines, len(ids), len(replies), len(beats), len(readings), left)
+    return Copied(
+        len(tenants), len(tokens), sessions, lines, len(ids), len(replies), len(beats), len(readings), ended, left
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """How far a directory was copied before."""
+
+    id: int
+    change: int
+    copied: bool
+    upto: datetime
+
+    def new(self, number: int, at: datetime) -> bool:
+        return number > self.id or not self.copied or at > self.upto
+
+    def new_reply(self, reply: Reply, ids: Mapping[int, int]) -> bool:
+        """It has no time of its own, but it answers somebody."""
+        return reply.id > self.id or any(number in ids for number in reply.answers)
+
+    def later(self, change: int, at: datetime) -> bool:
+        return change > self.change or at > self.upto
 
 
 class _Taking:
@@ -66,12 +91,18 @@ class _Taking:
             answers += await self.connection.fetch(SQL[statement], to_json(some))
         return answers
 
-    async def messages(self, everything: Everything, before: int) -> dict[int, int]:
+    async def endings(self, everything: Everything) -> int:
+        """What has come to an end there since it was copied comes to its end here."""
+        await self("disable", (asdict(tenant) for tenant in everything.tenants))
+        await self("revoke", map(_token, everything.tokens))
+        return len(await self("end", (_ended(key, seen) for key, seen in everything.ended)))
+
+    async def messages(self, everything: Everything, mark: _Mark) -> dict[int, int]:
         """New ids by the old ones."""
         old = {message.incoming.own_key: message.id for message in everything.messages}
         old |= {key: seen.id for key, seen in everything.ended}
-        rows = [_message(message) for message in everything.messages if message.id > before]
-        rows += [_ended(key, seen) for key, seen in everything.ended if seen.id > before]
+        rows = [_message(one) for one in everything.messages if mark.new(one.id, one.accepted_at)]
+        rows += [_ended(key, seen) for key, seen in everything.ended if mark.new(seen.id, seen.at)]
         taken = await self("messages", sorted(rows, key=lambda row: int(str(row["old"]))))
         return {old[_own_key(row)]: row["id"] for row in taken}
 

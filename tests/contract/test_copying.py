@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from store.records import (
 )
 from tests.contract.backends import Wall
 from tests.contract.picture import normal, picture
-from tests.contract.rows import HERE, NOTE, THERE, accepted, delivered, running, sent, state
+from tests.contract.rows import HERE, NOTE, THERE, accepted, running, sent, state, waiting_replies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -170,6 +171,60 @@ async def test_a_conversation_that_went_on_in_the_database_is_left_alone(
     assert copied.left == 1
     assert "left alone, because they went on in the database: sessions 1" in str(copied)
     assert await seen(database) == before
+
+
+async def test_what_ended_in_the_files_ends_in_the_database(files: JsonStore, database: PostgresStore) -> None:
+    """Stopped, revoked, disabled after the first copy: after the second nothing of it runs or opens anything. (P7)"""
+    await fill(files)
+    await files.add_token(NewToken("t3", "acme", "tablet", "3" * 64))
+    await adopt(database, await gather(files))
+    messages = await working(files)
+    await messages.stop(HERE, 1_000)
+    await messages.stop(ACME, 1_000)
+    await files.revoke_token("acme", "t3")
+    await files.enable_tenant("acme", False)
+    copied = await adopt(database, await gather(files))
+    assert (copied.ended, copied.messages) == (3, 0)
+    assert await (await working(database)).resume() == ()
+    assert await state(await working(database), "waits") is MessageState.STOPPED
+    assert await seen(database) == await seen(files)
+    await database.enable_tenant("acme", True)
+    assert await database.token_for("3" * 64) is None
+
+
+async def test_what_runs_in_the_database_is_not_ended_from_the_files(files: JsonStore, database: PostgresStore) -> None:
+    """Once the database's gateway has begun a message it is that gateway's."""
+    await accepted(await working(files), "a")
+    await adopt(database, await gather(files))
+    messages = await working(database)
+    ids = [message.id for message in await messages.resume()]
+    await messages.begin("turn", ids)
+    await (await working(files)).stop(HERE, 1_000)
+    assert (await adopt(database, await gather(files))).ended == 0
+    assert await messages.settle("turn", ids, MessageState.DONE, [NOTE])
+
+
+async def test_a_restored_directory_brings_what_is_new_in_it(
+    tmp_path: Path, database: PostgresStore, wall: Wall
+) -> None:
+    """A backup uses its numbers again for other messages: those are copied too, with their replies. (P1)"""
+    async with open_json(tmp_path / "data", wall) as store:
+        await accepted(await working(store), "one")
+    shutil.copytree(tmp_path / "data", tmp_path / "backup")
+    wall.pass_by(timedelta(hours=1))
+    async with open_json(tmp_path / "data", wall) as store:
+        await accepted(await working(store), "two", "three")
+        await adopt(database, await gather(store))
+    wall.pass_by(timedelta(hours=1))
+    async with open_json(tmp_path / "backup", wall) as store:
+        messages = await working(store)
+        await accepted(messages, "four")
+        ids = await running(messages, "five")
+        await messages.settle("turn", ids, MessageState.DONE, [NOTE])
+        copied = await adopt(database, await gather(store))
+    assert (copied.messages, copied.replies) == (2, 1)
+    assert [one.text for one in await (await working(database)).waiting()] == ["one", "two", "three", "four"]
+    assert await waiting_replies(await working(database)) == [NOTE.text]
 
 
 async def test_a_copy_that_fails_leaves_nothing(files: JsonStore, database: PostgresStore) -> None:

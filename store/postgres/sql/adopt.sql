@@ -2,12 +2,14 @@
 
 -- name: before
 -- $1 source. How far it was copied before; the row is locked, so that two who copy come one by one.
-INSERT INTO imports AS known (source, id, change, at) VALUES ($1, 0, 0, now())
-ON CONFLICT (source) DO UPDATE SET at = excluded.at
-RETURNING id, change
+INSERT INTO imports AS known (source, id, change, upto) VALUES ($1, 0, 0, '-infinity')
+ON CONFLICT (source) DO UPDATE SET id = known.id
+RETURNING id, change, upto > '-infinity' AS copied, greatest(upto, '0001-01-01 00:00:00Z') AS upto
 
 -- name: done
-UPDATE imports SET id = greatest(id, $2::bigint), change = greatest(change, $3::bigint) WHERE source = $1
+-- $1 source, $2 id, $3 change, $4 time.
+UPDATE imports SET id = greatest(id, $2::bigint), change = greatest(change, $3::bigint), upto = greatest(upto, $4)
+WHERE source = $1
 
 -- name: tenants
 INSERT INTO tenants (id, name, zone, enabled, created_at)
@@ -25,6 +27,32 @@ FROM json_to_recordset($1::json) AS one (
 )
 ON CONFLICT DO NOTHING
 RETURNING id
+
+-- name: disable
+-- Who was switched off there is switched off here.
+UPDATE tenants SET enabled = false
+FROM json_to_recordset($1::json) AS one (id text, enabled boolean)
+WHERE tenants.id = one.id AND tenants.enabled AND NOT one.enabled
+RETURNING tenants.id
+
+-- name: revoke
+-- What was revoked there opens nothing here.
+UPDATE api_tokens AS known SET revoked_at = one.revoked_at
+FROM json_to_recordset($1::json) AS one (tenant_id text, id text, digest text, revoked_at timestamptz)
+WHERE (known.tenant_id, known.id, known.digest) = (one.tenant_id, one.id, one.digest)
+    AND known.revoked_at IS NULL AND one.revoked_at IS NOT NULL
+RETURNING known.id
+
+-- name: end
+-- What was copied when it was open, has ended there since, and has not been touched here.
+UPDATE inbox SET state = one.state, ended_at = one.ended_at, session = '', sender = '', body = ''
+FROM json_to_recordset($1::json) AS one (
+    tenant_id text, channel text, account text, external_id text, state text, ended_at timestamptz
+)
+WHERE (inbox.tenant_id, inbox.channel, inbox.account, inbox.external_id)
+    = (one.tenant_id, one.channel, one.account, one.external_id)
+    AND inbox.state = 'accepted' AND inbox.ended_at IS NULL
+RETURNING inbox.id
 
 -- name: messages
 -- In the order of their old numbers; they get new ones.

@@ -4,6 +4,6 @@ CREATE TABLE imports (
     source text PRIMARY KEY,
     id     bigint NOT NULL,
     change bigint NOT NULL,
-    at     timestamptz NOT NULL
+    upto   timestamptz NOT NULL
 );
-COMMENT ON TABLE imports IS 'By the identity of a data directory: its highest id and change when it was last copied.';
+COMMENT ON TABLE imports IS 'By the identity of a data directory: its highest id, change and time when it was copied.';
