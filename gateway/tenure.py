@@ -37,7 +37,17 @@ LET_GO_S = 2.0
 
 
 class TenureOver(Exception):
-    """Another process works on the messages now, or the store was away for longer than a lease."""
+    """This process may not work on messages any more; what was accepted is in the store for whoever may."""
+
+
+AWAY = (
+    "the store could not be reached for longer than the chat lease lasts, so another gateway may work on the messages "
+    "now: see that the database is there, then start goclaw again. Everything that was accepted is kept."
+)
+TAKEN = (
+    "another gateway works on the messages now: this one was away for longer than its lease. Everything that was "
+    "accepted is kept; start goclaw again if this one is to take its turn."
+)
 
 
 @asynccontextmanager
@@ -52,7 +62,7 @@ async def tenure(
             yield lease
             nursery.cancel_scope.cancel()
     if scope.cancelled_caught:
-        raise TenureOver("another gateway works on the messages now, or the store was away for too long")
+        raise TenureOver(TAKEN if await held_by_another(store, lease) else AWAY)
     with trio.move_on_after(LET_GO_S):
         await let_go(store, lease)
 
@@ -93,6 +103,17 @@ async def renew(store: WorkerStore, lease: Lease, span: timedelta) -> bool:
                 raise
             logger.warning("the chat lease could not be renewed: %s", error)
         await trio.sleep(FIRST_DELAY_S)
+
+
+async def held_by_another(store: WorkerStore, lease: Lease) -> bool:
+    """As far as can be told in a moment."""
+    with trio.move_on_after(LET_GO_S):
+        try:
+            holder = await store.lease(lease.name)
+        except StoreError:
+            return False
+        return holder is not None and holder.token != lease.token
+    return False
 
 
 async def let_go(store: WorkerStore, lease: Lease) -> None:

@@ -27,7 +27,7 @@ from store.records import (
 )
 from tests.contract.backends import Wall
 from tests.contract.picture import normal, picture
-from tests.contract.rows import HERE, NOTE, THERE, accepted, running, sent, state, waiting_replies
+from tests.contract.rows import HERE, NOTE, THERE, accepted, delivered, running, sent, state, waiting_replies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
