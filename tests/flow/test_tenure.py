@@ -93,7 +93,7 @@ async def test_work_ends_when_somebody_else_has_the_lease(autojump_clock: MockCl
 async def test_work_ends_a_second_before_a_lease_that_cannot_be_renewed(autojump_clock: MockClock) -> None:
     """While the store is away nobody knows who else may begin: it stops in time by its own clock."""
     store = new_store()
-    with pytest.raises(TenureOver, match="the store could not be reached .* start goclaw again"):
+    with pytest.raises(TenureOver, match=r"the store could not be reached .* start goclaw again"):
         await work_until_it_is_over(store, lambda: setattr(store, "away", True))
     assert trio.current_time() == SPAN.total_seconds() - 1
 
