@@ -48,7 +48,7 @@ format: .venv/dev.stamp ## format the code and fix what the linter can fix
 	@$(PY) -m ruff format .
 
 .PHONY: bench
-bench: .venv/dev.stamp ## measure the scheduler
+bench: .venv/dev.stamp ## measure the scheduler and the stores
 	@$(PY) -m bench $(ARGS)
 
 .PHONY: simulate

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from tests.postgres.databases import Databases
-from tests.postgres.server import Guarded, Server, call_up, running, serving
+from tests.postgres.server import Guarded, Server, call_up, memory, running, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,8 @@ ELSEWHERE = "GOCLAW_TEST_POSTGRES_DSN"
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if (place := memory()) is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(place))  # where `tmp_path` is made
     told: dict[str, Any] | None = getattr(config, "workerinput", None)
     if told is not None:
         config.stash[SHARED] = told["postgres"]
