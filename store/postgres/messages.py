@@ -54,7 +54,7 @@ class PostgresMessages:
             if found and found[0]["stranger"] is not None:
                 raise unknown_tenant(found[0]["stranger"])
             if all(row["id"] is not None for row in found):
-                return tuple([rows.receipt(row) for row in found]) if found else None
+                return await rows.records(found, rows.receipt) if found else None
         raise StoreUnavailable("somebody else keeps taking what was delivered: try again")
 
     async def cursor(self, channel: str, account: str) -> int | None:
@@ -64,7 +64,8 @@ class PostgresMessages:
     async def begin(self, turn: str, ids: Sequence[int]) -> tuple[Message, ...]:
         check_words(turn)
         asked = rows.ids_of(ids)
-        found = {row["id"]: rows.message(row) for row in await self._fetch("begin", turn, asked)}
+        begun = await rows.records(await self._fetch("begin", turn, asked), rows.message)
+        found = {message.id: message for message in begun}
         return tuple(found[number] for number in asked if number in found)
 
     async def settle(
@@ -99,27 +100,34 @@ class PostgresMessages:
         found = await self._fetch(
             "stop", session.tenant, rows.session_text(session), rows.fitting(upto), sender, narrowed
         )
-        return tuple([rows.message(row) for row in found])
+        return await rows.records(found, rows.message)
 
     async def put_back(self, turn: str, ids: Sequence[int]) -> None:
         await self._fetch("put_back", turn, rows.ids_of(ids))
 
     async def resume(self) -> tuple[Message, ...]:
-        return tuple([rows.message(row) for row in await self._fetch("resume")])
+        return await rows.records(await self._fetch("resume"), rows.message)
 
     async def waiting(self) -> tuple[Message, ...]:
-        return tuple([rows.message(row) for row in await self._fetch("waiting")])
+        return await rows.records(await self._fetch("waiting"), rows.message)
 
     async def standings(self, sessions: Collection[SessionKey]) -> Mapping[SessionKey, Standing]:
         texts = {key: rows.session_text(key) for key in sessions}
         asked = [{"tenant_id": key.tenant, "session": text} for key, text in texts.items() if text != NOWHERE]
         found = await self.db.fetch(SQL["standings"], to_json(asked))
-        known = {row["session"]: rows.standing(row) for row in found}
-        return {key: known.get(text, Standing()) for key, text in texts.items()}
+        known = {row["session"]: rows.readable(row, rows.standing) for row in found}
+        return {key: known.get(text) or Standing() for key, text in texts.items()}
 
     async def outbox(self, limit: int, skip: Collection[Address] = ()) -> tuple[Reply, ...]:
-        found = await self._fetch("outbox", rows.fitting(limit), [rows.address_text(address) for address in skip])
-        return tuple([rows.reply(row) for row in found])
+        resting = [rows.address_text(address) for address in skip]
+        unreadable = 0
+        while True:
+            found = await self._fetch("outbox", rows.limit_of(limit + unreadable), resting)
+            replies = await rows.records(found, rows.reply)
+            if len(found) - len(replies) <= unreadable:
+                return replies
+            # What cannot be read takes nobody's place.
+            unreadable = len(found) - len(replies)
 
     async def progress(self, reply: int, parts: int, live: str) -> bool:
         check_words(live)

@@ -1,9 +1,16 @@
-"""Rows as they come from Postgres, made into records and back."""
+"""Rows as they come from Postgres, made into records and back.
+
+A row that cannot be read, since another program or an older one has written it, is left out and named in the log: it
+does not keep the others from being read.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import logging
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
+
+import trio
 
 from store.postgres.text import NOWHERE, from_json, to_json
 from store.records import (
@@ -34,11 +41,17 @@ from store.records import (
 from store.rules import check_session, check_words, plain_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from store.records import Address
 
+T = TypeVar("T")
+
 BIGGEST = 2**63 - 1
+AT_ONCE = 100
+"""So many rows are made into records before somebody else has a turn: about a millisecond."""
+
+log = logging.getLogger(__name__)
 
 
 def ids_of(ids: Iterable[int]) -> list[int]:
@@ -47,8 +60,13 @@ def ids_of(ids: Iterable[int]) -> list[int]:
 
 
 def fitting(number: int) -> int:
-    """A limit that means the same to the server, whatever was asked for."""
+    """A number that means the same to the server, whatever was asked for."""
     return max(-BIGGEST, min(number, BIGGEST))
+
+
+def limit_of(number: int) -> int:
+    """How many rows may be answered. Fewer than none are none."""
+    return max(0, fitting(number))
 
 
 # ── into the database ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -122,6 +140,31 @@ def said_json(said: Sequence[Said]) -> str:
 # ── out of the database ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+async def records(found: Iterable[Any], make: Callable[[Any], T]) -> tuple[T, ...]:
+    """A record for each row that can be read, in order. Others have a turn in between, also if there are very many.
+
+    What the rows tell of has happened on the server, so that a cancel does not take them away from the caller.
+    """
+    made: list[T] = []
+    for place, row in enumerate(found, start=1):
+        one = readable(row, make)
+        if one is not None:
+            made.append(one)
+        if place % AT_ONCE == 0:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+    return tuple(made)
+
+
+def readable(row: Any, make: Callable[[Any], T]) -> T | None:
+    """What is made of the row; None, and a word in the log, if nothing can be."""
+    try:
+        return make(row)
+    except ValueError as error:
+        name = next(f"{name} {row[name]!r}" for name in ("id", "number", "session") if name in row)
+        log.error("the %s with the %s cannot be read and is left out: %s", make.__name__, name, error)
+        return None
+
+
 def message(row: Any) -> Message:
     return Message(
         id=row["id"],
@@ -145,9 +188,9 @@ def receipt(row: Any) -> Receipt:
     return Receipt(
         id=row["id"],
         state=MessageState(row["state"]),
-        message=message(row) if row["ended_at"] is None else None,
+        message=readable(row, message) if row["ended_at"] is None else None,
         fresh=row["is_fresh"],
-        standing=Standing() if row["context"] is None else standing(row),
+        standing=(None if row["context"] is None else readable(row, standing)) or Standing(),
     )
 
 

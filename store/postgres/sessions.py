@@ -27,8 +27,8 @@ class PostgresSessions:
         return None if row is None else rows.session(row)
 
     async def sessions(self, tenant: str, *, limit: int = 100, after: str = "") -> tuple[Session, ...]:
-        found = await self.db.fetch(SQL["sessions"], tenant, after, rows.fitting(limit))
-        return tuple([rows.session(row) for row in found])
+        found = await self.db.fetch(SQL["sessions"], tenant, after, rows.limit_of(limit))
+        return await rows.records(found, rows.session)
 
     async def set_policy(self, key: SessionKey, policy: SessionPolicy) -> Session:
         check_session(key)
@@ -56,13 +56,13 @@ class PostgresSessions:
 
     async def transcript(self, key: SessionKey, *, after: int = 0, limit: int = 100) -> tuple[Line, ...]:
         found = await self.db.fetch(
-            SQL["transcript"], key.tenant, rows.session_text(key), rows.fitting(after), rows.fitting(limit)
+            SQL["transcript"], key.tenant, rows.session_text(key), rows.fitting(after), rows.limit_of(limit)
         )
-        return tuple([rows.line(row) for row in found])
+        return await rows.records(found, rows.line)
 
     async def newest(self, key: SessionKey, limit: int) -> tuple[Line, ...]:
-        found = await self.db.fetch(SQL["newest"], key.tenant, rows.session_text(key), rows.fitting(limit))
-        return tuple([rows.line(row) for row in reversed(found)])
+        found = await self.db.fetch(SQL["newest"], key.tenant, rows.session_text(key), rows.limit_of(limit))
+        return await rows.records(reversed(found), rows.line)
 
     async def trim(self, key: SessionKey, upto: int) -> int:
         row = await self.db.first(SQL["trim"], self.now(), key.tenant, rows.session_text(key), rows.fitting(upto))

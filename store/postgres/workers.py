@@ -35,12 +35,12 @@ class PostgresWorkers:
         return await self.db.first(SQL["leave"], worker) is not None
 
     async def workers(self) -> tuple[Worker, ...]:
-        found = [rows.worker(row) for row in await self.db.fetch(SQL["workers"])]
+        found = await rows.records(await self.db.fetch(SQL["workers"]), rows.worker)
         return tuple(sorted(found, key=lambda one: one.id))
 
     async def beats(self, worker: str, limit: int = 10) -> tuple[Beat, ...]:
-        found = await self.db.fetch(SQL["beats"], worker, rows.fitting(limit))
-        return tuple([rows.beat(row) for row in found])
+        found = await self.db.fetch(SQL["beats"], worker, rows.limit_of(limit))
+        return await rows.records(found, rows.beat)
 
     async def record(self, reading: Reading) -> None:
         check_words(reading.worker)
@@ -56,8 +56,8 @@ class PostgresWorkers:
         )
 
     async def readings(self, limit: int = 60) -> tuple[MachineSnapshot, ...]:
-        found = await self.db.fetch(SQL["readings"], rows.fitting(limit))
-        return tuple([rows.snapshot(row) for row in found])
+        found = await self.db.fetch(SQL["readings"], rows.limit_of(limit))
+        return await rows.records(found, rows.snapshot)
 
     async def acquire(self, name: str, owner: str, span: timedelta) -> Lease | None:
         check_words(name, owner)
