@@ -38,7 +38,9 @@ class Opened:
 def open_directory(disk: Disk, place: Path, now: datetime) -> Opened:
     """Lock, read, mend. Blocks. `CannotOpen` says what to do, and nothing that was kept is gone."""
     try:
-        _make(disk, place)
+        _refuse_newer(disk, place)
+        for directory in (*reversed(place.parents), place):
+            _make(disk, directory)
         lock = _lock(disk, place, now)
         try:
             found = recover(disk, place)
@@ -65,15 +67,20 @@ def set_aside(disk: Disk, path: Path, now: datetime) -> str:
     return name
 
 
-def _make(disk: Disk, place: Path) -> None:
-    for directory in (*reversed(place.parents), place, place / SESSIONS):
+def _refuse_newer(disk: Disk, place: Path) -> None:
+    """Where there is no lock to be had without making one, a look comes first: a refusal leaves nothing behind."""
+    if place.is_dir() and not (place / LOCK).exists():
+        recover(disk, place)
+
+
+def _make(disk: Disk, directory: Path) -> None:
+    if not directory.is_dir():
+        with suppress(FileExistsError):
+            disk.make_directory(directory)
         if not directory.is_dir():
-            with suppress(FileExistsError):
-                disk.make_directory(directory)
-            if not directory.is_dir():
-                raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(directory))
-            with suppress(PermissionError):  # one may be allowed to write there and not to read
-                disk.sync_directory(directory.parent)
+            raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(directory))
+        with suppress(PermissionError):  # one may be allowed to write there and not to read
+            disk.sync_directory(directory.parent)
 
 
 def _lock(disk: Disk, place: Path, now: datetime) -> int:
@@ -106,8 +113,10 @@ def _mend(disk: Disk, place: Path, found: Recovered, now: datetime) -> JournalFi
         else:
             file.generation = found.journal.generation
             file.go_on(found.journal.good)
+        _make(disk, place / SESSIONS)  # after the first journal: recovery takes it for a sign that there was one
         for name in found.aside:
-            set_aside(disk, place / name, now)
+            kept = set_aside(disk, place / name, now)
+            found.findings.append(f"{name} is kept as {kept}")
         for name in found.remove:
             disk.unlink(place / name)
         disk.sync_directory(place)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -31,6 +32,13 @@ class Disk:
 
     def names(self, path: Path) -> list[str]:
         return sorted(os.listdir(path))  # noqa: PTH208 - names are wanted, not paths
+
+    def is_file(self, path: Path) -> bool:
+        """A file itself: no directory, no link to one elsewhere."""
+        try:
+            return stat.S_ISREG(path.lstat().st_mode)
+        except FileNotFoundError:
+            return False
 
     def create(self, path: Path, *, anew: bool = False) -> int:
         """A new file to append to; one that is there already is an error unless it may be begun anew."""

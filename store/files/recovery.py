@@ -4,9 +4,10 @@
         │            │           │
         └── rows ────┴── lines ──┴──▶ tables, findings, and what `store.files.directory` is to do about them
 
-A torn last line is what a crash leaves: it was never acknowledged and is dropped. Anything else that does not fit is
-damage: the file is to be set aside, what is good in it counts (every line holds whole rows), and it is said what may be
-missing. A directory that was written by a newer goclaw is refused before anything is touched.
+One line that was begun and not finished at the very end is what a crash leaves: it is dropped. Anything else that does
+not fit may be damage: the file is to be set aside, what is good in it counts (every line holds whole rows), and it is
+said what may be missing. Only what goclaw itself has begun and what holds nothing is ever removed. A directory that was
+written by a newer goclaw is refused before anything is touched.
 """
 
 from __future__ import annotations
@@ -26,7 +27,19 @@ from store.protocols import CannotOpen
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAME = re.compile(r"(?P<kind>snapshot|journal)-(?P<generation>[0-9]+)\.jsonl?")
+NAME = re.compile(
+    r"(?P<kind>snapshot(?=-[0-9]+\.json\Z)|journal(?=-[0-9]+\.jsonl\Z))-(?P<generation>[1-9][0-9]*)\.jsonl?"
+)
+UNFINISHED = re.compile(r"(snapshot-[1-9][0-9]*|sessions)\.json" + re.escape(TEMPORARY))
+"""What goclaw calls a file that it has not finished. Other people's files may have the same ending."""
+PAST = re.compile(r"sessions|sessions\.json|(snapshot|journal)-[0-9]+\.jsonl?\.corrupt-.*")
+"""Names that appear only after the first journal is on the disk: where they are, there was one."""
+
+LINE_START = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (?P<json>[^\x00-\x1f]*)")
+HEADER_SHAPE = b'{"journal":0,"schema":0,"after":0}'
+CHANGE_SHAPE = b'{"seq":'
+ANOTHER_CHANGE = re.compile(rb'[0-9a-f]{8} {"seq":')
+"""Quotes within a text are escaped, so this is the start of a line wherever it is."""
 
 Row = Sequence[Any]
 """Table, key, row: as they are written."""
@@ -46,18 +59,17 @@ class JournalContent:
     good: int = 0
     """So many bytes from the start are whole lines."""
     torn: int = 0
-    """So many bytes behind them are not."""
+    """So many bytes behind them are the beginning of one more."""
+    spoilt: int = 0
+    """So many bytes behind them are something else."""
     bad: int = 0
     """Lines that are damaged and have good ones behind them."""
+    unused: bool = False
+    """It was only just begun: there is nothing in it, or the beginning of its header."""
 
     @property
     def schema(self) -> int:
         return SCHEMA if self.header is None else int(self.header["schema"])
-
-    @property
-    def unused(self) -> bool:
-        """It was only just begun."""
-        return self.header is None and not self.lines and self.torn < 200
 
 
 @dataclass(slots=True)
@@ -84,7 +96,7 @@ def recover(disk: Disk, place: Path) -> Recovered:
 def read_journal(name: str, generation: int, content: bytes) -> JournalContent:
     """The lines of a file, good and bad ones told apart."""
     found = JournalContent(name, generation)
-    *lines, rest = content.split(b"\n")
+    *lines, _ = content.split(b"\n")
     bad = 0
     offset = 0
     for place, line in enumerate(lines):
@@ -94,12 +106,42 @@ def read_journal(name: str, generation: int, content: bytes) -> JournalContent:
             bad += 1
             continue
         if place == 0 and "journal" in value:
+            if not _is_header(value):
+                bad += 1
+                continue
             found.header = value
         else:
             found.lines.append(value)
         found.bad, found.good = bad, offset
-    found.torn = offset + len(rest) - found.good
+    _judge_end(found, content[found.good :])
     return found
+
+
+def _is_header(value: dict[str, Any]) -> bool:
+    return all(type(value.get(name)) is int and value[name] >= 0 for name in ("journal", "schema", "after"))
+
+
+def _judge_end(found: JournalContent, end: bytes) -> None:
+    """What is behind the last good line: what a crash leaves, or something else?"""
+    if found.good == 0 and _begins_header(end):
+        found.unused = True
+    elif found.good and _begins_change(end):
+        found.torn = len(end)
+    else:
+        found.spoilt = len(end)
+
+
+def _begins_header(end: bytes) -> bool:
+    match = LINE_START.fullmatch(end)
+    return match is not None and HEADER_SHAPE.startswith(re.sub(rb"[0-9]+", b"0", match["json"] or b""))
+
+
+def _begins_change(end: bytes) -> bool:
+    """A line that is whole, or has another one behind it, was not cut off: its line feed has become something else."""
+    match = LINE_START.fullmatch(end)
+    if match is None or ANOTHER_CHANGE.search(end, 1) or unpack(end[:-1]) is not None:
+        return False
+    return CHANGE_SHAPE.startswith((match["json"] or b"")[: len(CHANGE_SHAPE)])
 
 
 def migrated(rows: Iterable[Row], schema: int) -> Iterable[Row]:
@@ -117,6 +159,8 @@ class _Recovery:
         self.disk = disk
         self.place = place
         self.found = Recovered(Tables())
+        self.past: list[str] = []
+        """Names that show that something was kept here."""
 
     def run(self) -> Recovered:
         snapshots, journals = self._sort_names()
@@ -133,7 +177,9 @@ class _Recovery:
     def _sort_names(self) -> tuple[list[int], list[int]]:
         generations: dict[str, list[int]] = {"snapshot": [], "journal": []}
         for name in self.disk.names(self.place):
-            if name.endswith(TEMPORARY):
+            if PAST.fullmatch(name):
+                self.past.append(name)
+            elif UNFINISHED.fullmatch(name) and self.disk.is_file(self.place / name):
                 self.found.remove.append(name)
                 self._say(f"{name} was not finished when goclaw ended: it is removed, nothing was lost by it")
             elif match := NAME.fullmatch(name):
@@ -183,25 +229,33 @@ class _Recovery:
         for journal in journals:
             if journal.unused:
                 self.found.remove.append(journal.name)
-                self._say(f"{journal.name} was only just begun when goclaw ended: it held nothing and is removed")
+                self._say(f"{journal.name} holds nothing, as when goclaw ends while it begins a file: it is removed")
         return [journal for journal in journals if not journal.unused]
 
     def _check_start(self, base: int, journals: list[JournalContent], *, any_snapshot: bool) -> None:
         """Is there something before what is there?"""
         if base:
             if not journals or journals[0].generation != base:
-                self._damaged(None, f"journal-{base}.jsonl is missing: what was written after the snapshot is lost")
+                self._damaged(
+                    None, f"journal-{base}.jsonl is missing or empty: what was written after the snapshot is LOST"
+                )
             return
         first = journals[0] if journals else None
         whole = first is not None and first.header is not None and first.header["after"] == 0
         if any_snapshot and first is None:
             self._damaged(None, "NOTHING that was kept here can be read: goclaw starts empty, beside what is set aside")
+        elif first is None and self.past:
+            self._damaged(
+                None,
+                f"there is no journal and no snapshot beside {', '.join(self.past)}: everything that goclaw has kept "
+                "here is LOST. It starts empty; if there is a copy, stop goclaw and put the copy back",
+            )
         elif first is not None and not whole and not (first.lines and first.lines[0].get("seq") == 1):
             self._damaged(None, f"everything before {first.name} is LOST: there is no snapshot that can be read")
 
     def _replay(self, journal: JournalContent, last: int | None) -> None:
         """Take in the lines up to the last that counts: what is behind it was undone, and its callers were told."""
-        bad = journal.bad + (journal.header is None)
+        bad = max(journal.bad, int(journal.header is None))
         if journal.header is not None:
             self._follow(journal, int(journal.header["after"]) + 1)
         for line in journal.lines:
@@ -217,8 +271,21 @@ class _Recovery:
                 f"{journal.name} is damaged ({bad} of its lines cannot be read): it is set aside, the good ones count; "
                 "changes of that time may be missing",
             )
+        elif self._ends_badly(journal, last):
+            self._damaged(
+                journal.name,
+                f"the end of {journal.name} ({journal.spoilt or journal.torn} bytes) cannot be read: it may be the "
+                "rest of a write that a crash or a power failure has cut off, or damage; what it held is lost. The "
+                "file is set aside, the lines before count",
+            )
         if journal.schema < SCHEMA:
             self.found.renew = True
+
+    def _ends_badly(self, journal: JournalContent, last: int | None) -> bool:
+        """Where another journal goes on, only what that one counts on can be missing."""
+        if last is None:
+            return journal.spoilt > 0
+        return self.found.tables.seq < last and journal.spoilt + journal.torn > 0
 
     def _take_in_line(self, journal: JournalContent, line: dict[str, Any]) -> None:
         tables = self.found.tables
@@ -236,14 +303,14 @@ class _Recovery:
             tables.seq = seq - 1
 
     def _go_on_with(self, journals: list[JournalContent], base: int) -> None:
-        if not journals or self.found.renew:
+        if not journals:
             self.found.renew = self.found.renew or bool(base)
             return
         last = self.found.journal = journals[-1]
         if last.torn:
             self._say(
-                f"the end of {last.name} was torn ({last.torn} bytes), as a crash or a power failure leaves it: "
-                "it is dropped, nobody had been told that it was kept"
+                f"the last line of {last.name} is torn ({last.torn} bytes), as a crash or a power failure leaves it: "
+                "it is dropped; of a write that was cut off nobody has been told that it was kept"
             )
 
     def _say(self, finding: str) -> None:

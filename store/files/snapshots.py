@@ -62,6 +62,8 @@ def read_snapshot(document: bytes) -> Snapshot:
         check_schema(raw["schema"])
         if raw["count"] != len(raw["rows"]):
             raise NotWhole("rows are missing")
+        if not (type(raw["seq"]) is type(raw["next"]) is type(raw["schema"]) is int):
+            raise NotWhole("its numbers are none")
         return Snapshot(raw["schema"], raw["seq"], raw["next"], raw["rows"])
     except (ValueError, KeyError, TypeError) as error:
         raise NotWhole(str(error)) from None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import zlib
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ import pytest
 import trio
 
 from store.files import JsonStore, Look, open_json, read_json
+from store.files.frames import pack
 from store.files.transcripts import Transcripts
 from store.records import Role, Said
 from tests.contract.backends import Wall
@@ -113,17 +116,111 @@ async def test_a_flipped_bit_costs_one_change(written: Path) -> None:
     for offset in range(0, len(whole) - 1, 97):
         place = copy(written, f"flipped {offset}")
         (place / journal.name).write_bytes(flipped(whole, offset))
-        last_line = offset > whole.rindex(b"\n", 0, len(whole) - 1)
         async with opened(place) as (store, _):
             assert store.findings
             assert await delivered(await chat_of(store), sent("new"))
-            assert set_aside(place) == ([] if last_line else [journal.name])
+            assert set_aside(place) == [journal.name]
         assert read_json(place).findings == ()
     assert content(read_json(written)) == expected
 
 
 def flipped(data: bytes, offset: int) -> bytes:
     return data[:offset] + bytes([data[offset] ^ 0x10]) + data[offset + 1 :]
+
+
+async def one_by_one(place: Path, texts: str) -> Path:
+    """The journal of a store that has accepted these, and never made a snapshot."""
+    async with open_json(place, Wall()) as store:
+        for text in texts:
+            await accepted(store.messages(None), text)
+    return newest(place, "journal-*.jsonl")
+
+
+def with_bad_end(whole: bytes, damage: str) -> bytes:
+    """The last three of five messages cannot be read any more."""
+    lines = whole.splitlines(keepends=True)
+    first = next(number for number, line in enumerate(lines) if b'"text":"c"' in line)
+    good, last = b"".join(lines[:first]), lines[first:]
+    return {
+        "flipped": good + b"".join(flipped(line, 30) for line in last),
+        "zeros": good + bytes(len(b"".join(last))),
+        "half a line, zeros": good + last[0][:40] + bytes(500),
+        "garbage": good + b"\xff" * 700,
+        "another's line": good + b"remember: call Ann",
+        "no line feed": good + b"".join(last)[:-1].replace(b"\n", b" "),
+    }[damage]
+
+
+@pytest.mark.parametrize(
+    "damage", ["flipped", "zeros", "half a line, zeros", "garbage", "another's line", "no line feed"]
+)
+async def test_an_end_that_cannot_be_read_is_kept_as_it_was(tmp_path: Path, damage: str) -> None:
+    """More than one unfinished line may be damage: nothing is destroyed, nothing is promised, the good lines count."""
+    journal = await one_by_one(tmp_path / "place", "abcde")
+    damaged = with_bad_end(journal.read_bytes(), damage)
+    journal.write_bytes(damaged)
+    async with open_json(tmp_path / "place", Wall()) as store:
+        assert [one.text for one in store.tables.messages.rows.values()] == ["a", "b"]
+        end, kept = store.findings
+        (aside,) = found(tmp_path, "*.corrupt-*")
+        assert aside.read_bytes() == damaged
+        assert "or damage; what it held is lost" in end
+        assert kept == f"{journal.name} is kept as {aside.name}"
+        await accepted(store.messages(None), "f")
+    look = read_json(tmp_path / "place")
+    assert look.findings == ()
+    assert [one.text for one in look.tables.messages.rows.values()] == ["a", "b", "f"]
+
+
+async def test_a_last_line_feed_that_was_overwritten_is_no_torn_line(tmp_path: Path) -> None:
+    """Whatever took its place: what is there is kept."""
+    journal = await one_by_one(tmp_path / "place", "ab")
+    whole = journal.read_bytes()
+    for last in (b"J", b"*", b"\x1a", b" "):
+        place = copy(tmp_path / "place", f"last {last!r}")
+        (place / journal.name).write_bytes(whole[:-1] + last)
+        async with open_json(place, Wall()) as store:
+            assert any("or damage" in finding for finding in store.findings)
+        assert set_aside(place) == [journal.name]
+
+
+async def test_a_journal_that_lost_its_end_before_another_is_kept(tmp_path: Path) -> None:
+    """What the next journal counts on is missing: that is said, and the file is set aside."""
+    journal = await one_by_one(tmp_path / "place", "ab")
+    whole = journal.read_bytes()
+    seq = read_json(tmp_path / "place").tables.seq
+    journal.with_name("journal-2.jsonl").write_bytes(pack({"journal": 2, "schema": 1, "after": seq}))
+    assert read_json(tmp_path / "place").findings == ()
+    journal.write_bytes(whole[:-9])
+    async with open_json(tmp_path / "place", Wall()) as store:
+        assert any("MISSING" in finding for finding in store.findings)
+    (aside,) = found(tmp_path, "*.corrupt-*")
+    assert aside.read_bytes() == whole[:-9]
+
+
+HEADERS: list[dict[str, object]] = [
+    {"journal": 1, "schema": None, "after": 0},
+    {"journal": 1, "schema": "1", "after": 0},
+    {"journal": 1, "schema": [1], "after": 0},
+    {"journal": 1, "schema": -1, "after": 0},
+    {"journal": 1, "after": 0},
+    {"journal": 1, "schema": 1},
+    {"journal": 1, "schema": 1, "after": None},
+    {"journal": None, "schema": 1, "after": 0},
+]
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=str)
+async def test_an_odd_header_is_damage(tmp_path: Path, header: dict[str, object]) -> None:
+    """Its checksum fits and it says nothing that makes sense: the lines behind it count."""
+    journal = await one_by_one(tmp_path / "place", "ab")
+    _, _, lines = journal.read_bytes().partition(b"\n")
+    journal.write_bytes(pack(header) + lines)
+    async with open_json(tmp_path / "place", Wall()) as store:
+        assert [one.text for one in store.tables.messages.rows.values()] == ["a", "b"]
+        assert any("1 of its lines" in finding for finding in store.findings)
+    assert set_aside(tmp_path) == [journal.name]
+    assert read_json(tmp_path / "place").findings == ()
 
 
 async def test_lines_after_a_damaged_one_count(tmp_path: Path) -> None:
@@ -152,6 +249,35 @@ async def test_a_missing_journal_is_reported(written: Path) -> None:
     async with open_json(written, Wall()) as store:
         assert any("missing" in finding for finding in store.findings)
     assert read_json(written).findings == ()
+
+
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("content", [None, b"", b"garbage", b"\xff" * 199, bytes(60), b"0123abcd {"])
+async def test_the_only_journal_is_never_lost_without_a_word(
+    tmp_path: Path, content: bytes | None, closed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Missing, emptied or overwritten before there was any snapshot: it is said loudly, and what is there is kept."""
+    place = tmp_path / "place"
+    journal = await one_by_one(place, "abc")
+    if not closed:  # as a kill leaves it
+        (place / "sessions.json").unlink()
+    journal.unlink()
+    if content is not None:
+        journal.write_bytes(content)
+    async with open_json(place, Wall()) as store:
+        assert any("LOST" in finding for finding in store.findings)
+        assert await accepted(store.messages(None), "new")
+    assert "LOST" in caplog.text
+    kept = [path.read_bytes() for path in found(place, "*.corrupt-*")]
+    assert kept == ([] if content in (None, b"", b"0123abcd {") else [content])
+    assert read_json(place).findings == ()
+
+
+async def test_an_emptied_journal_of_a_snapshot_is_a_loss(written: Path) -> None:
+    """A snapshot is made after its journal has begun: an empty one was emptied."""
+    newest(written, "journal-*.jsonl").write_bytes(b"")
+    async with open_json(written, Wall()) as store:
+        assert any("LOST" in finding for finding in store.findings)
 
 
 # ── snapshots ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -227,11 +353,63 @@ async def test_unfinished_files_are_removed_and_reported(written: Path) -> None:
     assert not orphan.exists()
 
 
+async def test_what_is_not_ours_is_left_alone(written: Path) -> None:
+    """A directory may hold other things: nothing is removed, read or stumbled over because of how its name ends."""
+    theirs = {name: name.encode() for name in FOREIGN}
+    for name, text in theirs.items():
+        (written / name).write_bytes(text)
+    (written / "x.tmp").mkdir()
+    (written / "snapshot-99.json.tmp").mkdir()
+    expected = content(read_json(written))
+    async with opened(written) as (store, says):
+        assert says == expected
+        assert store.findings == ()
+        for _ in range(3):
+            await store.keeper.compact()
+    assert {name: (written / name).read_bytes() for name in FOREIGN} == theirs
+    assert (written / "x.tmp").is_dir()
+
+
+FOREIGN = (
+    "thesis.tmp",
+    "snapshot.tmp",
+    "my snapshot-1.json.tmp",
+    "journal-1.jsonl.tmp",
+    "journal-7.json",
+    "snapshot-7.jsonl",
+    "journal-01.jsonl",
+    "snapshot-03.json",
+)
+
+
+async def test_the_unfinished_files_are_those_that_goclaw_begins(written: Path) -> None:
+    """Both kinds of files that are written under another name first."""
+    for name in ("sessions.json.tmp", "snapshot-12.json.tmp"):
+        (written / name).write_bytes(b"half")
+    async with open_json(written, Wall()) as store:
+        assert len(store.findings) == 2
+    assert found(written, "*.tmp") == []
+
+
+@pytest.mark.parametrize("field", ["seq", "next", "schema"])
+async def test_a_snapshot_with_odd_numbers_is_damage(written: Path, field: str) -> None:
+    """Its checksum fits, and still it is not what goclaw writes."""
+    snapshot = newest(written, "snapshot-*.json")
+    expected = content(read_json(written))
+    document = re.sub(rb'"%b":[0-9]+' % field.encode(), b'"%b":null' % field.encode(), snapshot.read_bytes())
+    body = document.rpartition(b',"crc":"')[0]
+    snapshot.write_bytes(body + b',"crc":"%08x"}\n' % zlib.crc32(body))
+    async with opened(written) as (_, says):
+        assert says == expected
+    assert set_aside(written) == [snapshot.name]
+
+
 async def test_a_journal_that_was_only_just_begun_is_no_damage(written: Path) -> None:
     """A crash while a new file was made leaves an empty or half written first line."""
     expected = content(read_json(written))
     number = int(newest(written, "journal-*.jsonl").stem.split("-")[1])
-    for begun in (b"", b'0123abcd {"journal":'):
+    header = pack({"journal": number + 1, "schema": 1, "after": 1234})
+    for begun in (b"", b"0123", b'0123abcd {"journal":', header[:-6], header[:-1]):
         (written / f"journal-{number + 1}.jsonl").write_bytes(begun)
         async with opened(written) as (store, says):
             assert says == expected

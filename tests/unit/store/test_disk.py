@@ -53,6 +53,16 @@ def test_what_is_there_is_not_created_again(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b""
 
 
+def test_a_file_is_no_directory_and_no_link(tmp_path: Path) -> None:
+    """Only what was written there itself is a file there."""
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    disk = Disk()
+    files = [name for name in ("file", "directory", "link", "nothing") if disk.is_file(tmp_path / name)]
+    assert files == ["file"]
+
+
 def test_a_lock_has_one_holder(tmp_path: Path) -> None:
     """The second one is refused at once, and has it when the first one lets go."""
     disk = Disk()

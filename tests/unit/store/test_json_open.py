@@ -32,6 +32,11 @@ def files(place: Path) -> dict[str, bytes]:
     return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
 
 
+def names(place: Path) -> list[str]:
+    """Directories too."""
+    return sorted(str(path.relative_to(place)) for path in place.rglob("*"))
+
+
 @pytest.fixture
 def open_umask() -> Iterator[None]:
     old = os.umask(0)
@@ -123,6 +128,20 @@ async def test_a_file_that_cannot_be_read_is_not_taken_for_damage(tmp_path: Path
         read_json(tmp_path, disk)
 
 
+@pytest.mark.parametrize("call", ["create", "write", "sync", "sync_directory", "make_directory"])
+async def test_a_first_opening_that_fails_is_no_loss(tmp_path: Path, call: str) -> None:
+    """Where nothing was ever kept, nothing is missing, wherever the first attempt has ended."""
+    place = tmp_path / "data"
+    place.mkdir()
+    disk = FaultyDisk()
+    disk.fail(1, only=call)
+    with pytest.raises(CannotOpen, match="Input/output error"):
+        async with open_json(place, Wall(), disk=disk):
+            pass
+    async with open_json(place, Wall()) as store:
+        assert [finding for finding in store.findings if "LOST" in finding] == []
+
+
 async def test_looking_for_what_is_not_there(tmp_path: Path) -> None:
     """A look at a missing directory makes none."""
     with pytest.raises(CannotOpen, match="No such file or directory"):
@@ -158,7 +177,8 @@ async def test_what_a_newer_goclaw_wrote_is_not_touched(tmp_path: Path) -> None:
         async with open_json(tmp_path, Wall()):
             pass
     assert "install that one again" in str(caught.value)
-    assert {name: content for name, content in files(tmp_path).items() if name != "LOCK"} == before
+    assert files(tmp_path) == before
+    assert names(tmp_path) == ["journal-1.jsonl"]
 
 
 async def test_a_newer_snapshot_is_not_taken_for_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
