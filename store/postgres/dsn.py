@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from store.protocols import CannotOpen
 
 HOSTS = re.compile(r"(?:[\w.%-]*|\[[0-9A-Fa-f:.%]+\])(?::\d{1,5})?")
+FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 EXPECTED = "postgresql://user:password@host:5432/database"
 
 
@@ -25,6 +27,8 @@ class Target:
     database: str
     user: str
     dsn: str = field(repr=False)
+    files: tuple[Path, ...] = ()
+    """Those that are named for TLS."""
 
     def __str__(self) -> str:
         return f"database {self.database!r} at {self.host} port {self.port} as user {self.user!r}"
@@ -32,6 +36,10 @@ class Target:
     @property
     def fields(self) -> dict[str, object]:
         return {"host": self.host, "port": self.port, "database": self.database, "user": self.user}
+
+    def missing_file(self) -> Path | None:
+        """The first of the files that is not there."""
+        return next((file for file in self.files if not file.is_file()), None)
 
 
 def read_dsn(dsn: str) -> Target:
@@ -46,12 +54,14 @@ def read_dsn(dsn: str) -> Target:
     host, _, port = hosts.rpartition(":") if re.search(r":\d+$", hosts) else (hosts, "", "")
     user = unquote(person.partition(":")[0]) or asked.get("user") or os.environ.get("PGUSER") or "(yourself)"
     named = parts.path.removeprefix("/") or asked.get("dbname") or asked.get("database") or os.environ.get("PGDATABASE")
+    files = [asked.get(name) or os.environ.get(f"PG{name.upper()}") for name in FILES]
     return Target(
         host=unquote(host) or asked.get("host") or os.environ.get("PGHOST") or "localhost",
         port=port or asked.get("port") or os.environ.get("PGPORT") or "5432",
         database=unquote(named or user),
         user=user,
         dsn=dsn,
+        files=tuple(Path(file) for file in files if file),
     )
 
 

@@ -29,6 +29,11 @@ AGAIN = {
 }
 """Classes of SQLSTATE that may be over when it is tried again."""
 
+GRANT_USE = (
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public and USAGE ON ALL SEQUENCES IN SCHEMA public "
+    "to the user in the DSN"
+)
+
 
 @contextmanager
 def told() -> Iterator[None]:
@@ -50,10 +55,21 @@ def translated(error: BaseException) -> StoreError:
 
 
 def _refused(error: asyncpg.PostgresError, group: str) -> StoreError:
+    if group == "54":
+        return RuleBroken(
+            f"a name or an id in it is too long: Postgres can index about 2,700 bytes at most ({said(error)})",
+            sqlstate=error.sqlstate,
+        )
     if group in ("22", "23"):
         return RuleBroken(f"Postgres refused it: {said(error)}", sqlstate=error.sqlstate)
     if group in AGAIN:
         return StoreUnavailable(f"{AGAIN[group]} ({said(error)}): try again", sqlstate=error.sqlstate)
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return StoreUnavailable(
+            f"Postgres does not let this user do it ({said(error)}): as the owner of the tables, {GRANT_USE}",
+            retriable=False,
+            sqlstate=error.sqlstate,
+        )
     return StoreUnavailable(
         f"Postgres could not do it ({said(error)}): compare the schema with `goclaw db status`",
         retriable=False,
@@ -69,6 +85,20 @@ def said(error: BaseException) -> str:
 def cannot_open(error: BaseException, target: Target) -> CannotOpen:
     """Why a server cannot be used, and what to do."""
     match error:
+        case UnicodeError():
+            return CannotOpen(
+                f"{target.host!r} cannot be the name of a host: between its dots there have to be 1 to 63 characters. "
+                "Mend it in the DSN of the Postgres server",
+                **target.fields,
+            )
+        case OSError() if missing := target.missing_file():
+            return CannotOpen(
+                f"cannot use the Postgres {target}: there is no file {str(missing)!r}, which the DSN or the "
+                "environment names for TLS. Put it there, or name another one",
+                **target.fields,
+            )
+        case asyncpg.InsufficientPrivilegeError():
+            advice = rights(target)
         case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
             advice = "check the user and the password in the DSN"
         case asyncpg.InvalidCatalogNameError():
@@ -89,3 +119,18 @@ def cannot_open(error: BaseException, target: Target) -> CannotOpen:
         case _:
             advice = "check the DSN and the server's log"
     return CannotOpen(f"cannot use the Postgres {target}: {said(error)}. What to do: {advice}", **target.fields)
+
+
+def rights(target: Target) -> str:
+    """What somebody who may do so has to grant. Whoever makes the tables owns them and needs nothing else."""
+    role, database = quoted(target.user), quoted(target.database)
+    return (
+        "let a superuser run "
+        f"`GRANT CONNECT ON DATABASE {database} TO {role}; GRANT USAGE, CREATE ON SCHEMA public TO {role};` and, if "
+        "another role made the tables, `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO "
+        f"{role}; GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role};`"
+    )
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 SQL = load("schema")
 OLDEST_SERVER = 14
+ENCODING = "UTF8"
 GOODBYE_S = 2
 UNHURRIED = Limits(statement=timedelta(hours=1))
 """A migration of a large table takes as long as it takes."""
@@ -78,7 +79,7 @@ async def _connected(target: Target, limits: Limits, work: Callable[[Any, Target
     async with open_bridge() as bridge:
         try:
             return await bridge.run(_on_connection, target, limits, work)
-        except DRIVER as error:
+        except (*DRIVER, UnicodeError) as error:  # the latter about the name of the host
             problem = cannot_open(error, target)
     raise problem
 
@@ -91,6 +92,9 @@ async def _on_connection(target: Target, limits: Limits, work: Callable[[Any, Ta
     try:
         if connection.get_server_version().major < OLDEST_SERVER:
             raise too_old(connection.get_settings().server_version, target)
+        encoding = await connection.fetchval(SQL["encoding"])
+        if encoding != ENCODING:
+            raise wrong_encoding(encoding, target)
         return await work(connection, target)
     finally:
         with suppress(*DRIVER):  # the work is done, or its own error is the one to hear of
@@ -159,5 +163,13 @@ def too_old(version: str, target: Target) -> CannotOpen:
     return CannotOpen(
         f"the Postgres at {target.host} port {target.port} is version {version}, goclaw needs {OLDEST_SERVER} or "
         "newer: upgrade the server or name another one in the DSN",
+        **target.fields,
+    )
+
+
+def wrong_encoding(encoding: str, target: Target) -> CannotOpen:
+    return CannotOpen(
+        f"the Postgres {target} has the encoding {encoding}, which cannot hold every character that people write: "
+        f"make another one with `createdb -E {ENCODING} -T template0 --locale=C NAME` and name it in the DSN",
         **target.fields,
     )

@@ -37,9 +37,9 @@ class Databases:
         return f"goclaw_test_{self.run}"
 
     @contextmanager
-    def empty(self) -> Iterator[str]:
+    def empty(self, options: str = "") -> Iterator[str]:
         """The DSN of a database without anything in it."""
-        with self._made("template0") as dsn:
+        with self._made("template0", options) as dsn:
             yield dsn
 
     @contextmanager
@@ -49,9 +49,9 @@ class Databases:
             yield dsn
 
     @contextmanager
-    def _made(self, template: str) -> Iterator[str]:
+    def _made(self, template: str, options: str = "") -> Iterator[str]:
         name = f"{self.template}_{uuid4().hex[:12]}"
-        execute(self.dsn, f'CREATE DATABASE "{name}" TEMPLATE "{template}" {self.strategy}')
+        execute(self.dsn, f'CREATE DATABASE "{name}" TEMPLATE "{template}" {self.strategy} {options}')
         try:
             yield named(self.dsn, name)
         finally:

@@ -7,6 +7,7 @@ import traceback
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit, urlunsplit
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -20,6 +21,10 @@ from tests.postgres.databases import ask, named
 from tests.postgres.proxy import proxied
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.postgres.databases import Databases
     from tests.postgres.server import Server
 
 CANARY = "ca:na/ry@S3#cr?t%"
@@ -150,6 +155,66 @@ async def test_an_old_server_is_refused(database: str) -> None:
         error = await refused(proxy.dsn)
     assert "version 13.9" in str(error)
     assert "14 or newer" in str(error)
+
+
+@pytest.mark.parametrize("host", ["a..b", ".a", "a" * 64, "here.%s.org" % ("b" * 64)])
+async def test_a_host_that_can_have_no_such_name_is_told(host: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Its name is shown, the password is not."""
+    caplog.set_level(logging.DEBUG)
+    for dsn in (f"postgresql://ann:S3cret@{host}/chats", f"postgresql://ann:S3cret@/chats?host={host}"):
+        error = await refused(dsn)
+        assert f"'{host}' cannot be the name of a host" in str(error)
+        assert "S3cret" not in everything_said(error) + caplog.text
+
+
+@pytest.fixture(params=["LATIN1", "SQL_ASCII"])
+def encoding(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def narrow_database(postgres: Databases, encoding: str) -> Iterator[str]:
+    """The DSN of an empty one with that encoding."""
+    with postgres.empty(f"ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'") as dsn:
+        yield dsn
+
+
+async def test_a_database_that_cannot_hold_every_character_is_refused(narrow_database: str, encoding: str) -> None:
+    """Before anything is written to it: the encoding is told, and how to make a database that will do."""
+    errors: list[CannotOpen] = [await refused(narrow_database)]
+    for verb in (migrations.status, migrations.upgrade):
+        with pytest.raises(CannotOpen) as caught:
+            await verb(narrow_database)
+        errors.append(caught.value)
+    for error in errors:
+        assert f"encoding {encoding}" in str(error)
+        assert "createdb -E UTF8" in str(error)
+    assert await ask(narrow_database, "SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace") == []
+
+
+async def test_whoever_may_do_too_little_is_told_what_to_grant(database: str, empty_database: str) -> None:
+    """Neither may this role look at the tables of others, nor make some in an empty database."""
+    role = f"lowly_{uuid4().hex[:12]}"
+    await ask(database, f"CREATE ROLE {role} LOGIN PASSWORD 'lowly'")
+    try:
+        await ask(empty_database, "REVOKE CREATE ON SCHEMA public FROM public")
+        for dsn in (database, empty_database):
+            parts = urlsplit(dsn)
+            hosts = parts.netloc.rpartition("@")[2]
+            error = await refused(urlunsplit(parts._replace(netloc=f"{role}:lowly@{hosts}")))
+            assert f'SCHEMA public TO "{role}"' in str(error)
+            assert "GRANT SELECT, INSERT, UPDATE, DELETE" in str(error)
+    finally:
+        await ask(database, f"DROP ROLE {role}")
+
+
+@pytest.mark.parametrize("option", ["sslrootcert", "sslcert"])
+async def test_a_file_for_tls_that_is_not_there_is_named(database: str, tmp_path: Path, option: str) -> None:
+    """It is not the server that is away."""
+    file = tmp_path / "root.pem"
+    error = await refused(f"postgresql://ann:S3cret@localhost/chats?sslmode=require&{option}={file}")
+    assert f"there is no file '{file}'" in str(error)
+    assert "S3cret" not in everything_said(error)
 
 
 async def test_a_server_that_says_nothing_is_given_up(database: str) -> None:

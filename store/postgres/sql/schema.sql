@@ -23,3 +23,6 @@ INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)
 
 -- name: server
 SHOW server_version
+
+-- name: encoding
+SHOW server_encoding
