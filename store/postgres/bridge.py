@@ -7,12 +7,14 @@
 
 `run` returns only when the task over there has ended, so that nothing goes on behind the caller's back and a database
 connection is sane again. If the caller was cancelled meanwhile `trio.Cancelled` is raised; if the task had its value in
-spite of that, the value is returned. A burst of calls wakes the other side once. The thread ends with the block.
+spite of that, the value is returned. A burst of calls wakes the other side once. The thread ends with the block; one
+that cannot come to its end is given up after a while, so that no shutdown hangs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from contextlib import asynccontextmanager, suppress
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+
+GOODBYE_S = 5.0
+"""So long the thread is waited for. An event loop may wait for ever for a connection that was left open."""
+
+log = logging.getLogger(__name__)
 
 
 class Bridge:
@@ -158,7 +165,9 @@ async def open_bridge() -> AsyncIterator[Bridge]:
     finally:
         bridge.close()
         with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(thread.join)
+            await trio.to_thread.run_sync(thread.join, GOODBYE_S)
+        if thread.is_alive():  # a daemon: it does not outlive the process
+            log.error("the store's event loop has not ended after %g seconds: it is left behind", GOODBYE_S)
 
 
 def _live(loop: asyncio.AbstractEventLoop) -> None:

@@ -12,6 +12,7 @@ import pytest
 import trio
 import trio.testing
 
+from store.postgres import bridge as bridge_module
 from store.postgres import open_postgres
 from store.postgres.bridge import open_bridge
 from store.protocols import StoreUnavailable
@@ -154,6 +155,29 @@ async def test_a_step_that_raises_holds_up_nobody(caplog: pytest.LogCaptureFixtu
             assert await bridge.run(answered, 2) == 2
     assert called == [0, 1, 2]
     assert caplog.text.count("LookupError: over there") == 4
+    caplog.clear()
+
+
+async def test_a_thread_that_does_not_end_holds_up_no_shutdown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is given up after a while, and the log says so."""
+    monkeypatch.setattr(bridge_module, "GOODBYE_S", 0.05)
+    held = threading.Event()
+
+    def wait() -> None:
+        held.wait()
+
+    try:
+        with trio.fail_after(30):
+            async with open_bridge() as bridge:
+                bridge.post(wait)
+        assert "has not ended" in caplog.text
+    finally:
+        held.set()
+        for thread in threading.enumerate():
+            if thread.name == "store-bridge":
+                await trio.to_thread.run_sync(thread.join)
     caplog.clear()
 
 
