@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from store.files.disk import TEMPORARY, Disk
+from store.files.export import EXPORT
 from store.files.frames import unpack
 from store.files.journal import SCHEMA
 from store.files.snapshots import NewerSchema, NotWhole, Snapshot, check_schema, read_snapshot
@@ -250,8 +251,18 @@ class _Recovery:
                 f"there is no journal and no snapshot beside {', '.join(self.past)}: everything that goclaw has kept "
                 "here is LOST. It starts empty; if there is a copy, stop goclaw and put the copy back",
             )
+        elif first is not None and whole and not any(one.lines for one in journals) and self._had_sessions():
+            self._damaged(
+                first.name,
+                f"{first.name} holds nothing, and {EXPORT} shows that there were sessions: everything that goclaw has "
+                "kept here is LOST. The file is set aside; if there is a copy, stop goclaw and put the copy back",
+            )
         elif first is not None and not whole and not (first.lines and first.lines[0].get("seq") == 1):
             self._damaged(None, f"everything before {first.name} is LOST: there is no snapshot that can be read")
+
+    def _had_sessions(self) -> bool:
+        """An export without any may come from a store that could not write its first change."""
+        return self.disk.is_file(self.place / EXPORT) and b'"session":' in self.disk.read(self.place / EXPORT)
 
     def _replay(self, journal: JournalContent, last: int | None) -> None:
         """Take in the lines up to the last that counts: what is behind it was undone, and its callers were told."""
@@ -319,7 +330,7 @@ class _Recovery:
     def _damaged(self, name: str | None, finding: str) -> None:
         self._say(finding)
         self.found.renew = True
-        if name is not None:
+        if name is not None and name not in self.found.aside:
             self.found.aside.append(name)
 
     def _newer(self, name: str, error: NewerSchema) -> CannotOpen:

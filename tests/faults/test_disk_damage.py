@@ -273,6 +273,20 @@ async def test_the_only_journal_is_never_lost_without_a_word(
     assert read_json(place).findings == ()
 
 
+@pytest.mark.parametrize("more", [0, 20, 100])
+async def test_a_journal_that_was_cut_before_its_first_change_is_a_loss(tmp_path: Path, more: int) -> None:
+    """The export knows of sessions: no crash has cut off the change before all others."""
+    await write_story(tmp_path / "place")
+    journal = newest(tmp_path / "place", "journal-*.jsonl")
+    left = journal.read_bytes()[: journal.read_bytes().index(b"\n") + 1 + more]
+    journal.write_bytes(left)
+    async with open_json(tmp_path / "place", Wall()) as store:
+        assert any("LOST" in finding for finding in store.findings)
+    (aside,) = found(tmp_path, "*.corrupt-*")
+    assert aside.read_bytes() == left
+    assert read_json(tmp_path / "place").findings == ()
+
+
 async def test_an_emptied_journal_of_a_snapshot_is_a_loss(written: Path) -> None:
     """A snapshot is made after its journal has begun: an empty one was emptied."""
     newest(written, "journal-*.jsonl").write_bytes(b"")

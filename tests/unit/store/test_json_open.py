@@ -16,7 +16,7 @@ import pytest
 
 from store.files import journal, open_json, read_json, recovery
 from store.files.frames import pack
-from store.protocols import CannotOpen
+from store.protocols import CannotOpen, StoreUnavailable
 from store.records import CHAT_LEASE, Role, Said, SessionPolicy
 from tests.contract.backends import Wall
 from tests.contract.rows import HERE, accepted
@@ -140,6 +140,18 @@ async def test_a_first_opening_that_fails_is_no_loss(tmp_path: Path, call: str) 
             pass
     async with open_json(place, Wall()) as store:
         assert [finding for finding in store.findings if "LOST" in finding] == []
+
+
+async def test_a_first_change_that_fails_is_no_loss(tmp_path: Path) -> None:
+    """The store is closed in good order, with nothing in it: the next start has nothing to complain of."""
+    disk = FaultyDisk()
+    disk.fail(2, only="write")
+    with pytest.raises(StoreUnavailable):
+        async with open_json(tmp_path, Wall(), disk=disk):
+            pass
+    assert "sessions.json" in names(tmp_path)
+    async with open_json(tmp_path, Wall()) as store:
+        assert store.findings == ()
 
 
 async def test_looking_for_what_is_not_there(tmp_path: Path) -> None:
