@@ -165,4 +165,4 @@ def impossible(number: int, before: str, after: MessageState) -> ValueError:
 
 
 def chat_token(lease: Lease | None) -> int | None:
-    return lease.token if lease is not None and lease.name == CHAT_LEASE else None
+    return rows.fitting(lease.token) if lease is not None and lease.name == CHAT_LEASE else None

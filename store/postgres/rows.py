@@ -206,7 +206,7 @@ def reply(row: Any) -> Reply:
 
 def session(row: Any) -> Session:
     key = SessionKey.parse(row["session"])
-    return Session(key, standing(row), row["lines"], row["trimmed"], row["updated_at"])
+    return Session(key, readable(row, standing) or Standing(), row["lines"], row["trimmed"], row["updated_at"])
 
 
 def line(row: Any) -> Line:

@@ -65,11 +65,11 @@ class PostgresWorkers:
         return None if row is None else rows.lease(row)
 
     async def renew(self, lease: Lease, span: timedelta) -> Lease | None:
-        row = await self.db.first(SQL["renew"], self.now(), lease.name, lease.token, span)
+        row = await self.db.first(SQL["renew"], self.now(), lease.name, rows.fitting(lease.token), span)
         return None if row is None else rows.lease(row)
 
     async def release(self, lease: Lease) -> bool:
-        row = await self.db.first(SQL["release"], self.now(), lease.name, lease.token)
+        row = await self.db.first(SQL["release"], self.now(), lease.name, rows.fitting(lease.token))
         return row is not None
 
     async def lease(self, name: str) -> Lease | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -78,6 +79,10 @@ async def test_any_number_may_be_asked_for(store: PostgresStore, number: int) ->
     assert not await messages.progress(number, 1, "x")
     assert len(await messages.stop(HERE, number)) == 0
     assert len(await store.transcript(HERE, after=number)) == (number < 0)
+    strange = replace(lease, token=number)
+    assert await store.renew(strange, timedelta(days=1)) is None
+    assert not await store.release(strange)
+    assert await store.messages(strange).waiting() == ()
     with pytest.raises(RuleBroken):
         await store.record(Reading("w", active_runs=number))
 

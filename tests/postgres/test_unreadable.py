@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from store.postgres import open_postgres, rows
-from store.records import CHAT_LEASE, DeliveryKey, Incoming, MessageState, Note, SessionKey, Standing
+from store.records import CHAT_LEASE, DeliveryKey, Incoming, MessageState, Note, SessionKey, SessionPolicy, Standing
 from tests.postgres.databases import ask
 
 if TYPE_CHECKING:
@@ -97,9 +97,7 @@ async def test_a_reply_that_cannot_be_read_takes_nobodys_place(
 async def test_a_policy_that_cannot_be_read_is_as_good_as_none(
     database: str, store: PostgresStore, messages: MessageStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The conversation follows the settings, and the tenant's other sessions are listed."""
-    other = SessionKey("default", "main", "fake", "bot", "other")
-    await store.remember(other, [])
+    """The conversation follows the settings until somebody sets another one."""
     await ask(
         database,
         "INSERT INTO sessions (tenant_id, session, mode, updated_at) VALUES ('default', $1, 'odd', now())",
@@ -109,8 +107,23 @@ async def test_a_policy_that_cannot_be_read_is_as_good_as_none(
     receipts = await messages.accept([delivered("good")])
     assert receipts is not None
     assert receipts[0].standing == Standing()
-    assert [session.key for session in await store.sessions("default")] == [other]
+    session = await store.session(HERE)
+    assert session is not None
+    assert session.standing == Standing()
+    assert await store.sessions("default") == (session,)
     assert str(HERE) in caplog.text
+    assert (await store.set_policy(HERE, SessionPolicy(cap=5))).standing.policy == SessionPolicy(cap=5)
+    caplog.clear()
+
+
+async def test_a_session_that_cannot_be_read_hides_no_other(
+    database: str, store: PostgresStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The tenant's other sessions are listed."""
+    await store.remember(HERE, [])
+    await ask(database, "INSERT INTO sessions (tenant_id, session, updated_at) VALUES ('default', $1, now())", STRANGE)
+    assert [session.key for session in await store.sessions("default")] == [HERE]
+    assert STRANGE in caplog.text
     caplog.clear()
 
 
