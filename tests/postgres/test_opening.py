@@ -16,12 +16,13 @@ import trio
 from store.postgres import migrations, open_postgres
 from store.postgres.bridge import open_bridge
 from store.postgres.dsn import read_dsn
-from store.protocols import CannotOpen
+from store.protocols import CannotOpen, StoreUnavailable
+from store.records import WorkerStatus
 from tests.postgres.databases import ask, named
 from tests.postgres.proxy import proxied
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from tests.postgres.databases import Databases
@@ -192,20 +193,42 @@ async def test_a_database_that_cannot_hold_every_character_is_refused(narrow_dat
     assert await ask(narrow_database, "SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace") == []
 
 
-async def test_whoever_may_do_too_little_is_told_what_to_grant(database: str, empty_database: str) -> None:
-    """Neither may this role look at the tables of others, nor make some in an empty database."""
+@pytest.fixture
+async def lowly(database: str, empty_database: str) -> AsyncIterator[str]:
+    """A role that may do nothing in these two."""
     role = f"lowly_{uuid4().hex[:12]}"
     await ask(database, f"CREATE ROLE {role} LOGIN PASSWORD 'lowly'")
-    try:
-        await ask(empty_database, "REVOKE CREATE ON SCHEMA public FROM public")
-        for dsn in (database, empty_database):
-            parts = urlsplit(dsn)
-            hosts = parts.netloc.rpartition("@")[2]
-            error = await refused(urlunsplit(parts._replace(netloc=f"{role}:lowly@{hosts}")))
-            assert f'SCHEMA public TO "{role}"' in str(error)
-            assert "GRANT SELECT, INSERT, UPDATE, DELETE" in str(error)
-    finally:
-        await ask(database, f"DROP ROLE {role}")
+    await ask(empty_database, "REVOKE CREATE ON SCHEMA public FROM public")
+    yield role
+    await ask(database, f"DROP OWNED BY {role}")
+    await ask(database, f"DROP ROLE {role}")
+
+
+def seen_by(role: str, dsn: str) -> str:
+    parts = urlsplit(dsn)
+    return urlunsplit(parts._replace(netloc=f"{role}:lowly@{parts.netloc.rpartition('@')[2]}"))
+
+
+async def test_whoever_may_do_too_little_is_told_what_to_grant(database: str, empty_database: str, lowly: str) -> None:
+    """Neither may this role look at the tables of others, nor make some in an empty database."""
+    for dsn in (database, empty_database):
+        error = await refused(seen_by(lowly, dsn))
+        assert f'SCHEMA public TO "{lowly}"' in str(error)
+        assert "GRANT SELECT, INSERT, UPDATE, DELETE" in str(error)
+
+
+async def test_what_is_granted_is_enough_and_its_loss_is_told(database: str, lowly: str) -> None:
+    """With the rights that the error names every verb works; without them the verb says so."""
+    await ask(database, f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {lowly}")
+    await ask(database, f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {lowly}")
+    async with open_postgres(seen_by(lowly, database)) as store:
+        assert await store.create_tenant("acme")
+        await store.beat("w", WorkerStatus.IDLE)
+        assert await store.acquire("chat", "me", timedelta(days=1)) is not None
+        await ask(database, f"REVOKE INSERT ON tenants FROM {lowly}")
+        with pytest.raises(StoreUnavailable, match="GRANT SELECT, INSERT") as caught:
+            await store.create_tenant("other")
+    assert not caught.value.retriable
 
 
 @pytest.mark.parametrize("option", ["sslrootcert", "sslcert"])
