@@ -38,7 +38,7 @@ class Opened:
 def open_directory(disk: Disk, place: Path, now: datetime) -> Opened:
     """Lock, read, mend. Blocks. `CannotOpen` says what to do, and nothing that was kept is gone."""
     try:
-        _refuse_newer(disk, place)
+        _look_first(disk, place)
         for directory in (*reversed(place.parents), place):
             _make(disk, directory)
         lock = _lock(disk, place, now)
@@ -67,8 +67,10 @@ def set_aside(disk: Disk, path: Path, now: datetime) -> str:
     return name
 
 
-def _refuse_newer(disk: Disk, place: Path) -> None:
-    """Where there is no lock to be had without making one, a look comes first: a refusal leaves nothing behind."""
+def _look_first(disk: Disk, place: Path) -> None:
+    """What will be refused is refused before anything is made, also where there is no lock yet."""
+    if (place / SESSIONS).is_file():
+        raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(place / SESSIONS))
     if place.is_dir() and not (place / LOCK).exists():
         recover(disk, place)
 

@@ -98,6 +98,15 @@ async def test_a_file_in_its_place_is_left_alone(tmp_path: Path) -> None:
     assert files(tmp_path) == {"data": b"mine"}
 
 
+async def test_a_file_in_the_place_of_the_transcripts_is_left_alone(tmp_path: Path) -> None:
+    """The directory is refused as it is, before anything is made in it."""
+    (tmp_path / "sessions").write_text("mine")
+    with pytest.raises(CannotOpen, match="sessions is not a directory: move it away"):
+        async with open_json(tmp_path, Wall()):
+            pass
+    assert files(tmp_path) == {"sessions": b"mine"}
+
+
 @pytest.mark.parametrize("error", [errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EIO])
 async def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path, error: int) -> None:
     """Each reason with its own remedy."""
