@@ -149,7 +149,8 @@ async def test_many_rows_leave_others_their_turn() -> None:
         nursery.start_soon(count_turns)
         assert await rows.records(found(), note) == tuple(range(1, 2001))
         nursery.cancel_scope.cancel()
-    assert max(made.count(one) for one in set(made)) <= 200
+    # trio shuffles whoever is ready, so the other one may be last in one round, and has yet to begin in the first.
+    assert max(made.count(one) for one in set(made)) <= 3 * rows.AT_ONCE
 
 
 async def test_a_cancel_takes_nothing_away_that_was_answered() -> None:
