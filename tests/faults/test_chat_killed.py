@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,8 +50,7 @@ class Chat:
             else:
                 process.expect("You said|Stopped|Nothing to stop|counted|Set aside")
                 process.read_for(self.random.uniform(0, LAST_BREATH_S))
-            process.signal(signal.SIGKILL)
-            process.popen.wait()
+            process.kill()
             self.said += process.rest()
         self.kills += 1
         self.check(lines)

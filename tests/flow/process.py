@@ -75,6 +75,11 @@ class Process:
             self._read(time.monotonic() + DEADLINE_S)
         return self.output
 
+    def kill(self) -> None:
+        """SIGKILL; it is gone when this returns."""
+        self.popen.kill()
+        self.popen.wait()
+
     def signal(self, number: signal.Signals) -> None:
         self.popen.send_signal(number)
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import zlib
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.flow.process import Process, in_terminal, over_pipes
+from tests.flow.process import in_terminal, over_pipes
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def kill(process: Process) -> None:
-    process.signal(signal.SIGKILL)
-    process.popen.wait()
 
 
 def test_a_killed_chat_goes_on_with_what_was_asked(tmp_path: Path) -> None:
@@ -25,7 +19,7 @@ def test_a_killed_chat_goes_on_with_what_was_asked(tmp_path: Path) -> None:
         process.expect("> ")
         process.type("count to 2\n")
         process.expect("… 1 ")
-        kill(process)
+        process.kill()
     with in_terminal(tmp_path, queue_debounce=0) as process:
         process.expect("Going on with 1 message from before.")
         process.expect("I counted to 2.")
@@ -47,11 +41,11 @@ def test_a_message_that_dies_with_the_process_three_times_is_set_aside(tmp_path:
         process.expect("… 1 ")
         process.type("behind it\n")
         process.expect("2 ")
-        kill(process)
+        process.kill()
     for _ in range(2):
         with in_terminal(tmp_path, queue_debounce=0) as process:
             process.expect("… 1 ")
-            kill(process)
+            process.kill()
     with over_pipes(tmp_path, queue_debounce=0) as process:
         process.end_input()
         output = process.ends_with(0)
@@ -67,7 +61,7 @@ def test_a_stopped_message_stays_stopped_after_a_kill(tmp_path: Path) -> None:
         process.expect("… 1 ")
         process.type("/stop\n")
         process.expect("Stopped 1 run.")
-        kill(process)
+        process.kill()
     with over_pipes(tmp_path) as process:
         process.end_input()
         assert process.ends_with(0) in ("", "Stopped 1 run.\n")  # at least once

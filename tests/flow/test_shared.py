@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from tests.flow.process import Process, in_terminal, over_pipes
+from tests.flow.process import in_terminal, over_pipes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,18 +24,13 @@ def said(place: Path, *arguments: str, code: int = 0, **variables: object) -> st
         return " ".join(process.ends_with(code).split())
 
 
-def kill(process: Process) -> None:
-    process.signal(signal.SIGKILL)
-    process.popen.wait()
-
-
 def test_a_chat_on_a_database_survives_its_process(tmp_path: Path, database: str) -> None:
     """Killed in the middle, the next start waits out the dead one's lease, says so, and goes on. (P1)"""
     with in_terminal(tmp_path, queue_debounce=0, postgres_dsn=database, postgres_lease=LONG_LEASE_S) as process:
         process.expect("> ")
         process.type("count to 2\n")
         process.expect("… 1 ")
-        kill(process)
+        process.kill()
     with in_terminal(tmp_path, queue_debounce=0, postgres_dsn=database, postgres_lease=LONG_LEASE_S) as process:
         process.expect(r"Another gateway \(.*\) works on this store; waiting until it has ended")
         process.expect("Going on with 1 message from before.")
@@ -102,7 +97,7 @@ def test_an_unanswered_message_moves_from_files_to_a_database(tmp_path: Path, da
         process.expect("> ")
         process.type("count to 2\n")
         process.expect("… 1 ")
-        kill(process)
+        process.kill()
     assert "messages 1," in said(tmp_path, "migrate", "json-to-postgres", postgres_dsn=database)
     with over_pipes(tmp_path, postgres_dsn=database) as process:
         process.end_input()
