@@ -122,15 +122,25 @@ def in_terminal(place: Path, **variables: object) -> Iterator[Process]:
             close(master)
 
 
+def environment(place: Path, **variables: object) -> dict[str, str]:
+    """All that the command is told: nothing of the person's own, whose chats are not to be touched."""
+    usual = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "HOME": str(place)}
+    given = {"data_dir": place / "data", **variables}
+    return usual | {f"GOCLAW_{name.upper()}": str(value) for name, value in given.items()}
+
+
 @contextmanager
 def started(
     command: list[str], stdin: int, stdout: int, place: Path, variables: dict[str, object]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8"}
-    environment["GOCLAW_DATA_DIR"] = str(place / "data")
-    environment |= {f"GOCLAW_{name.upper()}": str(value) for name, value in variables.items()}
     popen = subprocess.Popen(
-        command, stdin=stdin, stdout=stdout, stderr=stdout, cwd=place, env=environment, start_new_session=True
+        command,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stdout,
+        cwd=place,
+        env=environment(place, **variables),
+        start_new_session=True,
     )
     close(stdin, stdout)
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.flow.process import COMMAND, DEADLINE_S, in_terminal, over_pipes
+from tests.flow.process import COMMAND, DEADLINE_S, environment, in_terminal, over_pipes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ def test_without_input_there_is_nothing_to_do(tmp_path: Path, input_: str) -> No
     ended = subprocess.run(
         ["/bin/sh", "-c", f'exec "$0" {redirect}', COMMAND],
         cwd=tmp_path,
-        env={"PATH": os.environ["PATH"]},
+        env=environment(tmp_path),
         capture_output=True,
         timeout=DEADLINE_S,
         check=False,
@@ -59,7 +59,7 @@ def test_nobody_to_read_the_answers_is_no_crash(tmp_path: Path) -> None:
     ended = subprocess.run(
         ["/bin/sh", "-c", 'printf "one\\n" | "$0" >&-', COMMAND],
         cwd=tmp_path,
-        env={"PATH": os.environ["PATH"]},
+        env=environment(tmp_path),
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,
