@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from store.jobs import Job, Notification, Run, Trigger
     from store.records import (
         ApiToken,
         Beat,
@@ -44,6 +45,14 @@ class Everything:
     workers: tuple[Worker, ...]
     beats: tuple[tuple[int, Beat], ...]
     readings: tuple[tuple[int, MachineSnapshot], ...]
+    jobs: tuple[Job, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
+    runs: tuple[Run, ...] = ()
+    outputs: tuple[tuple[str, str, str], ...] = ()
+    """Tenant, run, and all that it said."""
+    news: tuple[tuple[str, Notification], ...] = ()
+    numbers: tuple[tuple[str, int, int], ...] = ()
+    """Tenant, and the highest number that a job and a notification of it ever had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,8 @@ class Copied:
     replies: int = 0
     beats: int = 0
     readings: int = 0
+    jobs: int = 0
+    runs: int = 0
     ended: int = 0
     """Messages that waited in the database and had ended in the files since."""
     left: int = 0

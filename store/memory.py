@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from store.memory_cron import CronTables, MemoryCron
 from store.memory_messages import MemoryMessages
 from store.protocols import POLL
 from store.records import (
@@ -74,6 +75,7 @@ class MemoryStore:
         self.signs: list[Beat] = []
         self.machines: list[MachineSnapshot] = []
         self.leases: dict[str, Lease] = {}
+        self.cron = MemoryCron(self, CronTables.empty())
 
     def messages(self, lease: Lease | None) -> MemoryMessages:
         return MemoryMessages(self, lease)
@@ -97,7 +99,8 @@ class MemoryStore:
             del self.seen[key]
         signs = [beat for beat in self.signs if beat.at > now - KEEP_BEATS]
         machines = [one for one in self.machines if one.at > now - KEEP_READINGS]
-        tidied = Tidied(len(old), len(self.signs) - len(signs), len(self.machines) - len(machines))
+        cron = self.cron.tidy(now)
+        tidied = Tidied(len(old), len(self.signs) - len(signs), len(self.machines) - len(machines), cron)
         self.signs, self.machines = signs, machines
         return tidied
 
@@ -201,6 +204,7 @@ class MemoryStore:
         self.kept = {key: one for key, one in self.kept.items() if key.tenant != tenant}
         self.said = {key: lines for key, lines in self.said.items() if key.tenant != tenant}
         self.keys = {key: one for key, one in self.keys.items() if key[0] != tenant}
+        self.cron.forget_tenant(tenant)
         return True
 
     async def add_token(self, token: NewToken) -> bool:

@@ -133,9 +133,13 @@ class MemoryMessages:
         self.whole.outbox[reply] = replace(row, parts=max(parts, row.parts), live=live)
         return True
 
-    async def sent(self, reply: int) -> bool:
+    async def sent(self, reply: int, *, failed: str = "") -> bool:
         await trio.lowlevel.checkpoint()
-        return self._works() and self.whole.outbox.pop(reply, None) is not None
+        check_words(failed)
+        row = self.whole.outbox.pop(reply, None) if self._works() else None
+        if row is not None and row.note.run:
+            self.whole.cron.delivered(row.note.session.tenant, row.note.run, failed)
+        return row is not None
 
     def _works(self) -> bool:
         return self.lease is not None and self.lease.name == CHAT_LEASE and self.whole.holds(self.lease)

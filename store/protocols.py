@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from datetime import timedelta
 
+    from store.cron_protocol import CronStore
     from store.records import (
         Address,
         ApiToken,
@@ -50,6 +51,8 @@ POLL = "poll"
 """What a listener hears first, and again whenever it may have missed something: look for yourself."""
 INBOX = "inbox"
 """Somebody who does not work on messages has handed one in."""
+OUTBOX = "outbox"
+"""Somebody who does not send replies has put one there."""
 
 
 class StoreError(Exception):
@@ -147,8 +150,11 @@ class MessageStore(Protocol):
     async def progress(self, reply: int, parts: int, live: str) -> bool:
         """Remember how much of a reply the channel has, so that a restart goes on there; parts never become fewer."""
 
-    async def sent(self, reply: int) -> bool:
-        """The channel has all of it; it leaves the outbox. False if it was not there any more."""
+    async def sent(self, reply: int, *, failed: str = "") -> bool:
+        """The channel has all of it, or ``failed`` tells why it never will; it leaves the outbox.
+
+        A cron run that said it is told which. False if it was not there any more.
+        """
 
 
 class SessionStore(Protocol):
@@ -248,6 +254,10 @@ class WorkerStore(Protocol):
 
 class Store(SessionStore, TenantStore, WorkerStore, Protocol):
     """Everything that is kept, in one place."""
+
+    @property
+    def cron(self) -> CronStore:
+        """Jobs, what fires them, and what came of it."""
 
     def messages(self, lease: Lease | None) -> MessageStore:
         """Inbox and outbox for whoever holds this lease."""

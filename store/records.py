@@ -228,6 +228,8 @@ class Note:
     text: str
     urgent: bool = False
     """Overtakes what waits in the outbox: the answer to a command."""
+    run: str = ""
+    """The cron run that says it: what becomes of the note is written there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,3 +440,5 @@ class Tidied(NamedTuple):
     keys: int
     beats: int
     readings: int
+    cron: int = 0
+    """Ended jobs, triggers and runs, whole outputs, notifications."""

@@ -106,7 +106,9 @@ def seen(raw: Raw) -> Seen:
 
 
 def reply(raw: Raw) -> Reply:
-    note = Note(session_key(raw["note"]["session"]), raw["note"]["text"], raw["note"]["urgent"])
+    """Notes of schema 1 know no run."""
+    one = raw["note"]
+    note = Note(session_key(one["session"]), one["text"], one["urgent"], one.get("run", ""))
     return Reply(raw["id"], note, tuple(raw["answers"]), raw["parts"], raw["live"])
 
 

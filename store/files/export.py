@@ -1,4 +1,4 @@
-"""`sessions.json`: what conversations there are, for people to read. It is written now and then, never read back."""
+"""`sessions.json` and `jobs.json`: what there is, for people to read. Written now and then, never read back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import trio
 
 from store.files.disk import write_whole
 from store.files.frames import encode
+from store.files.ordered import TOP
 from store.records import MessageState
 
 if TYPE_CHECKING:
@@ -20,16 +21,26 @@ if TYPE_CHECKING:
     from store.files.decode import Kept
     from store.files.disk import Disk
     from store.files.tables import Tables
+    from store.jobs import Job
     from store.records import SessionKey
 
 T = TypeVar("T")
 
-EXPORT = "sessions.json"
+SESSIONS = "sessions.json"
+JOBS = "jobs.json"
 SLICE = 200
 
 
 async def export(disk: Disk, place: Path, tables: Tables, now: datetime) -> None:
     """Rows are looked at a few at a time, so that others can work meanwhile; the figures may be a moment apart."""
+    await _export_sessions(disk, place / SESSIONS, tables, now)
+    await _export_jobs(disk, place / JOBS, tables, now)
+
+
+# ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _export_sessions(disk: Disk, path: Path, tables: Tables, now: datetime) -> None:
     unsent: Counter[SessionKey] = Counter()
     for replies in _slices(tables.replies.rows.piecewise()):
         unsent.update(reply.note.session for _, reply in replies)
@@ -39,12 +50,7 @@ async def export(disk: Disk, place: Path, tables: Tables, now: datetime) -> None
         kept = [tables.sessions.rows[tables.by_text[text]] for text in texts if text in tables.by_text]
         lines += [encode(_entry(tables, one, unsent[one.session.key])) for one in kept]
         await trio.lowlevel.checkpoint()
-    await trio.to_thread.run_sync(_write, disk, place, lines, now)
-
-
-def _slices(rows: Iterator[T]) -> Iterator[list[T]]:
-    while some := list(islice(rows, SLICE)):
-        yield some
+    await trio.to_thread.run_sync(_write, disk, path, "sessions", lines, now)
 
 
 def _entry(tables: Tables, kept: Kept, unsent: int) -> dict[str, Any]:
@@ -69,6 +75,53 @@ def _policy(kept: Kept) -> dict[str, object]:
     return {name: getattr(policy, name) for name in policy.__dataclass_fields__}
 
 
-def _write(disk: Disk, place: Path, lines: Sequence[bytes], now: datetime) -> None:
-    head = encode({"written_at": now, "sessions": []}).removesuffix(b"]}")
-    write_whole(disk, place / EXPORT, b"".join([head, b"\n", b",\n".join(lines), b"\n]}\n"]))
+# ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _export_jobs(disk: Disk, path: Path, tables: Tables, now: datetime) -> None:
+    rows, order = tables.cron.jobs.rows, tables.cron.jobs_of
+    lines: list[bytes] = []
+    after: tuple[object, ...] = ()
+    while some := list(islice(order.between((*after, TOP) if after else (), (TOP,)), SLICE)):
+        lines += [encode(_job(rows[tenant, number])) for tenant, number in some]
+        after = some[-1]
+        await trio.lowlevel.checkpoint()
+    await trio.to_thread.run_sync(_write, disk, path, "jobs", lines, now)
+
+
+def _job(job: Job) -> dict[str, Any]:
+    timing = job.spec.timing
+    return {
+        "id": job.id,
+        "tenant": job.tenant,
+        "agent": job.spec.agent,
+        "name": job.spec.name,
+        "message": job.spec.message,
+        "schedule": {
+            "kind": timing.kind,
+            "expr": timing.cron or None,
+            "every_s": None if timing.every is None else timing.every.total_seconds(),
+            "at": timing.at,
+            "zone": timing.zone,
+        },
+        "status": job.status,
+        "reason": job.reason,
+        "next_at": job.next_at,
+        "next_source": job.next_source,
+        "last_run_at": job.last_run_at,
+        "last_state": job.last_state,
+        "failures": job.failures,
+    }
+
+
+# ── both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _slices(rows: Iterator[T]) -> Iterator[list[T]]:
+    while some := list(islice(rows, SLICE)):
+        yield some
+
+
+def _write(disk: Disk, path: Path, what: str, lines: Sequence[bytes], now: datetime) -> None:
+    head = encode({"written_at": now, what: []}).removesuffix(b"]}")
+    write_whole(disk, path, b"".join([head, b"\n", b",\n".join(lines), b"\n]}\n"]))

@@ -14,7 +14,7 @@ ALL_LINES = 1 << 62
 
 async def gather(files: JsonStore) -> Everything:
     """All of it, but for leases: they are about processes, not about what is kept."""
-    tables = files.tables
+    tables, cron = files.tables, files.tables.cron
     sessions = [
         (kept.session, await files.transcript(key, limit=ALL_LINES)) for key, kept in list(tables.sessions.rows.items())
     ]
@@ -23,7 +23,12 @@ async def gather(files: JsonStore) -> Everything:
         *(seen.at for seen in tables.seen.rows.values()),
         *(beat.at for beat in tables.beats.rows.values()),
         *(machine.at for machine in tables.machines.rows.values()),
+        *(job.updated_at for job in cron.jobs.rows.values()),
+        *(trigger.created_at for trigger in cron.triggers.rows.values()),
+        *(run.ended_at or run.started_at for run in cron.runs.rows.values()),
+        *(told.at for told in cron.news.rows.values()),
     ]
+    counted = sorted({*cron.numbers.rows, *cron.told.rows})
     return Everything(
         source=files.identity,
         id=tables.next_id - 1,
@@ -39,4 +44,10 @@ async def gather(files: JsonStore) -> Everything:
         workers=tuple(tables.workers.rows.values()),
         beats=tuple(tables.beats.rows.items()),
         readings=tuple(tables.machines.rows.items()),
+        jobs=tuple(cron.jobs.rows.values()),
+        triggers=tuple(cron.triggers.rows.values()),
+        runs=tuple(cron.runs.rows.values()),
+        outputs=tuple((tenant, run, text) for (tenant, run), text in cron.outputs.rows.items()),
+        news=tuple((tenant, told) for (tenant, _), told in cron.news.rows.items()),
+        numbers=tuple((one, cron.numbers.rows.get(one, 0), cron.told.rows.get(one, 0)) for one in counted),
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SCHEMA = 1
+SCHEMA = 2
 """How rows are written. A step up needs its function in `store.files.recovery.MIGRATIONS`."""
 
 

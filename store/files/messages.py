@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from store.files.cron_keeping import delivered
 from store.files.verbs import Verbs
 from store.records import CHAT_LEASE, REMEMBER_KEYS, Message, MessageState, Receipt, Reply, Seen, Standing
 from store.rules import check_end, check_figure, check_words
@@ -66,10 +67,8 @@ class JsonMessages(Verbs):
     async def progress(self, reply: int, parts: int, live: str) -> bool:
         return await self.journal.do(lambda: self._progress(reply, parts, live))
 
-    async def sent(self, reply: int) -> bool:
-        return await self.journal.do(
-            lambda: self._works() and self.tables.drop(self.tables.replies, reply) is not None,
-        )
+    async def sent(self, reply: int, *, failed: str = "") -> bool:
+        return await self.journal.do(lambda: self._sent(reply, failed))
 
     # ── each in one step ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -180,6 +179,13 @@ class JsonMessages(Verbs):
             return False
         self.tables.put(self.tables.replies, reply, replace(row, parts=max(parts, row.parts), live=live))
         return True
+
+    def _sent(self, reply: int, failed: str) -> bool:
+        check_words(failed)
+        row = self.tables.drop(self.tables.replies, reply) if self._works() else None
+        if row is not None and row.note.run:
+            delivered(self.tables, row.note.session.tenant, row.note.run, failed)
+        return row is not None
 
     def _works(self) -> bool:
         return self.lease is not None and self.lease.name == CHAT_LEASE and self.holds(self.lease)

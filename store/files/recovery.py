@@ -6,8 +6,10 @@
 
 One line that was begun and not finished at the very end is what a crash leaves: it is dropped. Anything else that does
 not fit may be damage: the file is to be set aside, what is good in it counts (every line holds whole rows), and it is
-said what may be missing. Only what goclaw itself has begun and what holds nothing is ever removed. A directory that was
-written by a newer goclaw is refused before anything is touched.
+said what may be missing. A row that is whole and cannot be understood is left out alone, be it of any table in a
+snapshot or of cron in a journal; other changes of messages count with all their rows or not at all. Only what goclaw
+itself has begun and what holds nothing is ever removed. A directory that was written by a newer goclaw is refused
+before anything is touched.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from store.files.cron_keeping import mend
 from store.files.disk import TEMPORARY, Disk
-from store.files.export import EXPORT
+from store.files.export import JOBS, SESSIONS
 from store.files.frames import unpack
 from store.files.journal import SCHEMA
 from store.files.snapshots import NewerSchema, NotWhole, Snapshot, check_schema, read_snapshot
@@ -31,9 +34,9 @@ if TYPE_CHECKING:
 NAME = re.compile(
     r"(?P<kind>snapshot(?=-[0-9]+\.json\Z)|journal(?=-[0-9]+\.jsonl\Z))-(?P<generation>[1-9][0-9]*)\.jsonl?"
 )
-UNFINISHED = re.compile(r"(snapshot-[1-9][0-9]*|sessions)\.json" + re.escape(TEMPORARY))
+UNFINISHED = re.compile(r"(snapshot-[1-9][0-9]*|sessions|jobs)\.json" + re.escape(TEMPORARY))
 """What goclaw calls a file that it has not finished. Other people's files may have the same ending."""
-PAST = re.compile(r"sessions|sessions\.json|(snapshot|journal)-[0-9]+\.jsonl?\.corrupt-.*")
+PAST = re.compile(r"sessions|(sessions|jobs)\.json|(snapshot|journal)-[0-9]+\.jsonl?\.corrupt-.*")
 """Names that appear only after the first journal is on the disk: where they are, there was one."""
 
 LINE_START = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (?P<json>[^\x00-\x1f]*)")
@@ -42,11 +45,17 @@ CHANGE_SHAPE = b'{"seq":'
 ANOTHER_CHANGE = re.compile(rb'[0-9a-f]{8} {"seq":')
 """Quotes within a text are escaped, so this is the start of a line wherever it is."""
 
+SHOWN = 10
+"""So many rows that cannot be understood are named."""
+
 Row = Sequence[Any]
 """Table, key, row: as they are written."""
 
-MIGRATIONS: dict[int, Callable[[Row], Iterable[Row]]] = {}
-"""By schema: what a row of that schema becomes in the next one."""
+MIGRATIONS: dict[int, Callable[[Row], Iterable[Row]]] = {1: lambda row: [row]}
+"""By schema: what a row of that schema becomes in the next one.
+
+1   knows nothing of cron; its rows are still written so, but for the run that a note may name
+"""
 
 
 @dataclass(slots=True)
@@ -172,6 +181,8 @@ class _Recovery:
         for place, journal in enumerate(used):
             later = [int(one.header["after"]) for one in used[place + 1 :] if one.header is not None]
             self._replay(journal, min(later, default=None))
+        for finding in mend(self.found.tables):
+            self._damaged(None, finding)
         self._go_on_with(used, base)
         return self.found
 
@@ -195,25 +206,27 @@ class _Recovery:
         for generation in generations:
             name = f"snapshot-{generation}.json"
             try:
-                self._take_in(read_snapshot(self.disk.read(self.place / name)))
+                left_out = self._take_in(read_snapshot(self.disk.read(self.place / name)))
             except NewerSchema as error:
                 raise self._newer(name, error) from None
             except NotWhole as error:
                 self._damaged(name, f"{name} is damaged ({error}): it is set aside, and what was before it is used")
             else:
+                self._say_left_out(name, left_out)
                 return generation
         return 0
 
-    def _take_in(self, snapshot: Snapshot) -> None:
+    def _take_in(self, snapshot: Snapshot) -> list[str]:
         tables = Tables()
         try:
-            tables.take_in(migrated(snapshot.rows, snapshot.schema))
+            left_out = tables.take_in(migrated(snapshot.rows, snapshot.schema), forgive=tables.every)
         except (ValueError, KeyError, TypeError) as error:
             raise NotWhole(f"a row cannot be read: {error!r}") from None
         tables.seq, tables.next_id = snapshot.seq, snapshot.next_id
         self.found.tables = tables
         if snapshot.schema < SCHEMA:
             self.found.renew = True
+        return left_out
 
     # ── journals ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -251,31 +264,39 @@ class _Recovery:
                 f"there is no journal and no snapshot beside {', '.join(self.past)}: everything that goclaw has kept "
                 "here is LOST. It starts empty; if there is a copy, stop goclaw and put the copy back",
             )
-        elif first is not None and whole and not any(one.lines for one in journals) and self._had_sessions():
+        elif first is not None and whole and not any(one.lines for one in journals) and (sign := self._sign()):
             self._damaged(
                 first.name,
-                f"{first.name} holds nothing, and {EXPORT} shows that there were sessions: everything that goclaw has "
-                "kept here is LOST. The file is set aside; if there is a copy, stop goclaw and put the copy back",
+                f"{first.name} holds nothing, and {sign}: everything that goclaw has kept here is LOST. The file is "
+                "set aside; if there is a copy, stop goclaw and put the copy back",
             )
         elif first is not None and not whole and not (first.lines and first.lines[0].get("seq") == 1):
             self._damaged(None, f"everything before {first.name} is LOST: there is no snapshot that can be read")
 
-    def _had_sessions(self) -> bool:
-        """An export without any may come from a store that could not write its first change."""
-        return self.disk.is_file(self.place / EXPORT) and b'"session":' in self.disk.read(self.place / EXPORT)
+    def _sign(self) -> str:
+        """What shows that there was something. An empty export may be of a store that could not write its first change.
+
+        More is not asked of these files: what they say is never read back.
+        """
+        for name, what, mark in ((SESSIONS, "sessions", b'"session":'), (JOBS, "jobs", b'"schedule":')):
+            if self.disk.is_file(self.place / name) and mark in self.disk.read(self.place / name):
+                return f"{name} shows that there were {what}"
+        return ""
 
     def _replay(self, journal: JournalContent, last: int | None) -> None:
         """Take in the lines up to the last that counts: what is behind it was undone, and its callers were told."""
         bad = max(journal.bad, int(journal.header is None))
+        left_out: list[str] = []
         if journal.header is not None:
             self._follow(journal, int(journal.header["after"]) + 1)
         for line in journal.lines:
             try:
                 if last is not None and line["seq"] > last:
                     break
-                self._take_in_line(journal, line)
+                left_out += self._take_in_line(journal, line)
             except (ValueError, KeyError, TypeError, NotWhole):
                 bad += 1
+        self._say_left_out(journal.name, left_out)
         if bad:
             self._damaged(
                 journal.name,
@@ -298,12 +319,13 @@ class _Recovery:
             return journal.spoilt > 0
         return self.found.tables.seq < last and journal.spoilt + journal.torn > 0
 
-    def _take_in_line(self, journal: JournalContent, line: dict[str, Any]) -> None:
+    def _take_in_line(self, journal: JournalContent, line: dict[str, Any]) -> list[str]:
         tables = self.found.tables
         seq, next_id = int(line["seq"]), int(line["next"])
-        tables.take_in(migrated(line["rows"], journal.schema))
+        left_out = tables.take_in(migrated(line["rows"], journal.schema), forgive=tables.cron.names)
         self._follow(journal, seq)
         tables.seq, tables.next_id = max(seq, tables.seq), max(next_id, tables.next_id)
+        return left_out
 
     def _follow(self, journal: JournalContent, seq: int) -> None:
         """Every change has the number after the one before it."""
@@ -322,6 +344,15 @@ class _Recovery:
             self._say(
                 f"the last line of {last.name} is torn ({last.torn} bytes), as a crash or a power failure leaves it: "
                 "it is dropped; of a write that was cut off nobody has been told that it was kept"
+            )
+
+    def _say_left_out(self, name: str, rows: list[str]) -> None:
+        if rows:
+            shown = ", ".join(rows[:SHOWN]) + (f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else "")
+            self._damaged(
+                name,
+                f"{name} has rows that cannot be understood: {shown}. They are left out, everything else counts; the "
+                "file is set aside, so that they can be looked at",
             )
 
     def _say(self, finding: str) -> None:

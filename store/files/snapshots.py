@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from store.files.tables import Table, Tables
+    from store.files.table import Table
+    from store.files.tables import Tables
 
 SLICE_ROWS = 200
 SLICE_BYTES = 128 << 10

@@ -4,7 +4,7 @@ LOCK                          held while open: a second process is refused
 snapshot-<n>.json             everything at one moment; `store.files.snapshots`
 journal-<n>.jsonl             every change since, one line each; `store.files.journal`
 sessions/<hash>.jsonl         transcripts; `store.files.transcripts`
-sessions.json                 for people to read, never read back; `store.files.export`
+sessions.json, jobs.json      for people to read, never read back; `store.files.export`
 *.corrupt-<time>              damaged files that were set aside; `store.files.recovery` goes on with what is good
 """
 
@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from store.files.cron import JsonCron
+from store.files.cron_keeping import tidy as tidy_cron
 from store.files.directory import open_directory
 from store.files.disk import Disk, cannot_open
 from store.files.journal import Journal
@@ -49,6 +51,7 @@ log = logging.getLogger("goclaw.store")
 class JsonStore(JsonTenants, JsonWorkers):
     def __init__(self, journal: Journal, now: Callable[[], datetime], keeper: Keeper, findings: list[str]) -> None:
         super().__init__(journal, now, keeper)
+        self.cron = JsonCron(journal, now)
         self._findings = findings
 
     @property
@@ -89,7 +92,7 @@ class JsonStore(JsonTenants, JsonWorkers):
             tables.drop(tables.beats, beat)
         for reading in readings:
             tables.drop(tables.machines, reading)
-        return Tidied(len(keys), len(beats), len(readings))
+        return Tidied(len(keys), len(beats), len(readings), tidy_cron(tables, now, TIDY))
 
     async def prepare(self) -> None:
         """What every store has: a name of its own and the tenant `default`."""
@@ -163,6 +166,7 @@ class Look:
             "waiting": len(self.tables.messages.rows) - running,
             "running": running,
             "unsent": len(self.tables.replies.rows),
+            "jobs": self.tables.cron.living.total(),
         }
 
     def lines(self, key: SessionKey) -> tuple[Line, ...]:

@@ -7,14 +7,15 @@ cannot say anything else than the rows do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from store.files import decode
+from store.files.cron_tables import CronTables
 from store.files.indexes import ByAge, Groups, Owned, Queues
-from store.files.shards import Shards
+from store.files.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
     from datetime import datetime
 
     from store.files.decode import Kept
@@ -35,34 +36,6 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 R = TypeVar("R")
-
-
-class Table(Generic[K, R]):
-    """Rows by key. ``note`` is told of every change: key, row before, row after."""
-
-    def __init__(
-        self,
-        name: str,
-        read_key: Callable[[Any], K],
-        read_row: Callable[[Any], R],
-        note: Callable[[K, R | None, R | None], None] | None = None,
-    ) -> None:
-        self.name = name
-        self.read_key = read_key
-        self.read_row = read_row
-        self.note = note
-        self.rows = Shards[K, R]()
-
-    def set(self, key: K, row: R | None) -> R | None:
-        """The row under this key from now on, None for none; returns what was there."""
-        old = self.rows.get(key)
-        if row is not None:
-            self.rows[key] = row
-        elif old is not None:
-            del self.rows[key]
-        if self.note is not None and row is not old:
-            self.note(key, old, row)
-        return old
 
 
 class Change(NamedTuple):
@@ -96,9 +69,9 @@ class Tables:
         self.beats: Table[int, Beat] = Table("beat", int, decode.beat, self._note_beat)
         self.machines: Table[int, MachineSnapshot] = Table("machine", int, decode.machine, self._note_machine)
         self.leases: Table[str, Lease] = Table("lease", str, decode.lease)
-        self.every: dict[str, Table[Any, Any]] = {
-            one.name: one for one in vars(self).values() if isinstance(one, Table)
-        }
+        self.cron = CronTables()
+        own = [one for one in vars(self).values() if isinstance(one, Table)]
+        self.every: dict[str, Table[Any, Any]] = {one.name: one for one in (*own, *self.cron.every)}
 
         self.by_key: dict[OwnKey, int] = {}
         self.open_in: Groups[SessionKey, int] = Groups()
@@ -138,15 +111,25 @@ class Tables:
         for change in reversed(changes):
             change.table.set(change.key, change.old)
 
-    def take_in(self, raw_rows: Iterable[Sequence[Any]]) -> None:
-        """Rows as they were written; all of them are understood before the first one is taken."""
-        read = []
+    def take_in(self, raw_rows: Iterable[Sequence[Any]], *, forgive: Container[str] = ()) -> list[str]:
+        """Rows as they were written; all of them are understood before the first one is taken.
+
+        One that cannot be understood keeps all others out, unless that is forgiven for its table: then it is left
+        out, what was there stays, and it is told which it is and why.
+        """
+        read: list[tuple[Table[Any, Any], Any, Any]] = []
+        left_out: list[str] = []
         for name, raw_key, raw_row in raw_rows:
-            table = self.every[name]
-            row = None if raw_row is None else table.read_row(raw_row)
-            read.append((table, table.read_key(raw_key), row))
+            try:
+                table = self.every[name]
+                read.append((table, *table.read(raw_key, raw_row)))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                if name not in forgive:
+                    raise ValueError(f"{name} {raw_key}: {error!r}") from None
+                left_out.append(f"{name} {raw_key} ({error!r:.100})")
         for table, key, row in read:
             table.set(key, row)
+        return left_out
 
     # ── indexes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

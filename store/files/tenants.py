@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from store.files.cron_keeping import forget_tenant
 from store.files.sessions import JsonSessions
 from store.records import DEFAULT_TENANT, USED_LATELY, ApiToken, Tenant
 from store.rules import check_words, default_stays, unknown_tenant
@@ -76,6 +77,7 @@ class JsonTenants(JsonSessions):
             self.drop_session(tables.by_text[text])
         for token in list(tables.tokens_of[tenant]):
             tables.drop(tables.tokens, (tenant, token))
+        forget_tenant(tables, tenant)
         return True
 
     def _add_token(self, token: NewToken) -> bool:

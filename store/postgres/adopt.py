@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from store.copying import Copied
+from store.postgres.adopt_cron import take_cron
 from store.postgres.queries import load
 from store.postgres.rows import address_text
 from store.postgres.text import to_json
@@ -38,8 +39,8 @@ async def adopt(store: PostgresStore, everything: Everything) -> Copied:
 
 
 async def _adopt(connection: Any, everything: Everything) -> Copied:
-    mark = _Mark(**await connection.fetchrow(SQL["before"], everything.source))
-    take = _Taking(connection)
+    mark = Mark(**await connection.fetchrow(SQL["before"], everything.source))
+    take = Taking(connection)
     tenants = await take("tenants", (asdict(tenant) for tenant in everything.tenants))
     tokens = await take("tokens", map(_token, everything.tokens))
     ended = await take.endings(everything)
@@ -53,15 +54,27 @@ async def _adopt(connection: Any, everything: Everything) -> Copied:
     )
     new_readings = [(old, one) for old, one in everything.readings if mark.later(old, one.at)]
     readings = await take("readings", ({**asdict(one.reading), "old": old, "at": one.at} for old, one in new_readings))
+    jobs, runs = await take_cron(take, everything, mark)
     await connection.execute(SQL["done"], everything.source, everything.id, everything.change, everything.newest)
     await connection.execute(SQL["tell"])
     return Copied(
-        len(tenants), len(tokens), sessions, lines, len(ids), len(replies), len(beats), len(readings), ended, left
+        tenants=len(tenants),
+        tokens=len(tokens),
+        sessions=sessions,
+        lines=lines,
+        messages=len(ids),
+        replies=len(replies),
+        beats=len(beats),
+        readings=len(readings),
+        jobs=jobs,
+        runs=runs,
+        ended=ended,
+        left=left,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
+class Mark:
     """How far a directory was copied before."""
 
     id: int
@@ -80,7 +93,7 @@ class _Mark:
         return change > self.change or at > self.upto
 
 
-class _Taking:
+class Taking:
     def __init__(self, connection: Any) -> None:
         self.connection = connection
 
@@ -97,7 +110,7 @@ class _Taking:
         await self("revoke", map(_token, everything.tokens))
         return len(await self("end", (_ended(key, seen) for key, seen in everything.ended)))
 
-    async def messages(self, everything: Everything, mark: _Mark) -> dict[int, int]:
+    async def messages(self, everything: Everything, mark: Mark) -> dict[int, int]:
         """New ids by the old ones."""
         old = {message.incoming.own_key: message.id for message in everything.messages}
         old |= {key: seen.id for key, seen in everything.ended}
@@ -216,6 +229,7 @@ def _reply(reply: Any, ids: dict[int, int]) -> Row:
         "address": address_text(session.address),
         "body": reply.note.text,
         "urgent": reply.note.urgent,
+        "run": reply.note.run,
         "answers": [ids[number] for number in reply.answers if number in ids],
         "parts": reply.parts,
         "live": reply.live,

@@ -61,6 +61,9 @@ class Limits:
             "lock_timeout": str(max(span // 2, 1)),
             "idle_in_transaction_session_timeout": str(span),
             "jit": "off",
+            # Every verb takes a few rows in the order of an index. A table that has grown since it was last looked at
+            # seems to hold few enough to be gathered and sorted instead, and then a claim reads the whole queue.
+            "enable_bitmapscan": "off",
             # A verb that waited for a lock has to see what was committed meanwhile; a database may default to less.
             "default_transaction_isolation": "read committed",
         }

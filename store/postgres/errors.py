@@ -29,6 +29,9 @@ AGAIN = {
 }
 """Classes of SQLSTATE that may be over when it is tried again."""
 
+RACES = ("cron_triggers_executing",)
+"""Unique indexes that two claims may meet at, neither of them with a fault."""
+
 GRANT_USE = (
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public and USAGE ON ALL SEQUENCES IN SCHEMA public "
     "to the user in the DSN"
@@ -59,6 +62,12 @@ def _refused(error: asyncpg.PostgresError, group: str) -> StoreError:
         return RuleBroken(
             f"a name or an id in it is too long: Postgres can index about 2,700 bytes at most ({said(error)})",
             sqlstate=error.sqlstate,
+        )
+    if error.constraint_name in RACES:
+        return StoreUnavailable(
+            f"somebody else was faster ({said(error)}): try again",
+            sqlstate=error.sqlstate,
+            constraint=error.constraint_name,
         )
     if group in ("22", "23"):
         return RuleBroken(f"Postgres refused it: {said(error)}", sqlstate=error.sqlstate)

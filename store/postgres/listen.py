@@ -20,6 +20,7 @@ import trio
 from store.postgres.database import connect
 from store.postgres.errors import DRIVER, said
 from store.postgres.queries import load
+from store.postgres.text import plain
 from store.protocols import POLL
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Ear:
         return connection
 
     def on_word(self, connection: Any, process: int, channel: str, word: str) -> None:
-        self.db.bridge.tell(lambda: self.heard.say(word))
+        self.db.bridge.tell(lambda: self.heard.say(plain(word)))
 
     def on_lost(self, connection: Any) -> None:
         self.db.bridge.tell(self.lost.set)

@@ -133,8 +133,9 @@ class PostgresMessages:
         check_words(live)
         return await self._first("progress", rows.fitting(reply), parts, live) is not None
 
-    async def sent(self, reply: int) -> bool:
-        return await self._first("sent", rows.fitting(reply)) is not None
+    async def sent(self, reply: int, *, failed: str = "") -> bool:
+        check_words(failed)
+        return await self._first("sent", rows.fitting(reply), failed) is not None
 
     async def _accept_nothing(self, cursor: Cursor | None) -> tuple[Receipt, ...] | None:
         if cursor is None:

@@ -116,7 +116,7 @@ def notes_json(notes: Sequence[Note]) -> str:
 
 def _note(place: int, note: Note) -> dict[str, object]:
     check_session(note.session)
-    check_words(note.text)
+    check_words(note.text, note.run)
     return {
         "place": place,
         "tenant_id": note.session.tenant,
@@ -124,6 +124,7 @@ def _note(place: int, note: Note) -> dict[str, object]:
         "address": address_text(note.session.address),
         "body": note.text,
         "urgent": note.urgent,
+        "run": note.run,
     }
 
 
@@ -200,7 +201,7 @@ def standing(row: Any) -> Standing:
 
 
 def reply(row: Any) -> Reply:
-    note = Note(SessionKey.parse(row["session"]), row["body"], row["urgent"])
+    note = Note(SessionKey.parse(row["session"]), row["body"], row["urgent"], row["run"])
     return Reply(row["id"], note, tuple(row["answers"]), row["parts"], row["live"])
 
 

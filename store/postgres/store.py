@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from store.jobs import KEEP_NEWS, KEEP_OUTPUTS, KEEP_RUNS
 from store.postgres import migrations
+from store.postgres.cron import SQL as CRON
+from store.postgres.cron import PostgresCron
 from store.postgres.database import Database, Limits, open_database
 from store.postgres.dsn import read_dsn
 from store.postgres.listen import listening
@@ -39,6 +42,10 @@ class PostgresStore(PostgresSessions, PostgresTenants, PostgresWorkers):
     db: Database
     now: Callable[[], datetime | None]
 
+    @property
+    def cron(self) -> PostgresCron:
+        return PostgresCron(self.db, self.now)
+
     def messages(self, lease: Lease | None) -> PostgresMessages:
         return PostgresMessages(self.db, self.now, chat_token(lease))
 
@@ -47,7 +54,9 @@ class PostgresStore(PostgresSessions, PostgresTenants, PostgresWorkers):
 
     async def tidy(self) -> Tidied:
         row = await self.db.first(SQL["tidy"], self.now(), REMEMBER_KEYS, KEEP_BEATS, KEEP_READINGS, AT_A_TIME)
-        return Tidied(*row)
+        jobs = await self.db.first(CRON["tidy_jobs"], self.now(), KEEP_RUNS, AT_A_TIME)
+        rest = await self.db.first(CRON["tidy"], self.now(), KEEP_RUNS, KEEP_OUTPUTS, KEEP_NEWS, AT_A_TIME)
+        return Tidied(row["keys"], row["beats"], row["readings"], jobs["went"] + rest["went"])
 
 
 @asynccontextmanager

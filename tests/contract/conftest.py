@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
+    from store.cron_protocol import CronStore
     from store.protocols import MessageStore, Store
 
 CENTURY = timedelta(days=36_500)
@@ -43,3 +44,9 @@ async def store(whole: Store) -> MessageStore:
     lease = await whole.acquire(CHAT_LEASE, "contract", CENTURY)
     assert lease is not None
     return whole.messages(lease)
+
+
+@pytest.fixture
+async def cron(whole: Store) -> CronStore:
+    """Its jobs, triggers and runs."""
+    return whole.cron

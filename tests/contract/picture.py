@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     Picture = dict[str, object]
 
 ALL = 10_000
+FEW = 3
+"""So many are read one by one too, which must agree with the list."""
 PLACES = (("fake", "bot"), ("fake", "other"))
 WORKERS = ("w1", "w2")
+TENANTS = (DEFAULT_TENANT, "t")
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -45,6 +48,29 @@ async def picture(
         "cursors": [await store.cursor(*place) for place in places],
         "waiting": await store.waiting(),
         "outbox": await store.outbox(ALL),
+        **await cron_picture(whole, [tenant.id for tenant in tenants], workers),
+    }
+
+
+async def cron_picture(whole: Store, tenants: Sequence[str] = TENANTS, workers: Sequence[str] = WORKERS) -> Picture:
+    """What can be read of jobs."""
+    cron = whole.cron
+    jobs = [job for tenant in tenants for job in await cron.jobs(tenant, limit=ALL)]
+    runs = [run for tenant in tenants for run in await cron.runs(tenant, limit=ALL)]
+    triggers = [trigger for job in jobs for trigger in await cron.triggers(*job.key, limit=ALL)]
+    assert [await cron.job(*job.key) for job in jobs[:FEW]] == jobs[:FEW]
+    assert [await cron.trigger(one.tenant, one.id) for one in triggers[:FEW]] == triggers[:FEW]
+    assert [await cron.run(one.tenant, one.id) for one in runs[:FEW]] == runs[:FEW]
+    return {
+        "jobs": jobs,
+        "triggers": triggers,
+        "runs": runs,
+        "outputs": [await cron.output(run.tenant, run.id) for run in runs],
+        "news": [await cron.notifications(tenant, limit=ALL) for tenant in tenants],
+        "counts": [await cron.counts(tenant) for tenant in {job.tenant: None for job in jobs}],
+        "unplanned": await cron.unplanned(ALL),
+        "held": [await cron.held(worker) for worker in workers],
+        "next due": await cron.next_due(),
     }
 
 

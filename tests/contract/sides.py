@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from store.jobs import Claim
 from store.records import CHAT_LEASE, Lease, Message, Receipt, Reply
 from tests.contract.picture import renumbered
 
@@ -25,6 +26,7 @@ class Side:
     messages: list[int] = field(default_factory=list)
     replies: list[int] = field(default_factory=list)
     leases: list[Lease] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
 
     def message(self, pick: int) -> int:
         return self.messages[-1 - pick] if pick < len(self.messages) else UNKNOWN + pick
@@ -37,6 +39,9 @@ class Side:
 
     def lease(self, pick: int) -> Lease | None:
         return self.leases[-1 - pick] if pick < len(self.leases) else None
+
+    def claimed(self, picks: Sequence[int]) -> list[Claim]:
+        return [self.claims[-1 - pick] for pick in picks if pick < len(self.claims)]
 
     def view(self, pick: int | str | None) -> MessageStore:
         """Inbox and outbox under the newest chat lease, an older one, one with another name, or none."""
@@ -65,6 +70,9 @@ class Sides:
             case Lease(), Lease() if expected not in self.model.leases and found not in self.tried.leases:
                 self.model.leases.append(expected)
                 self.tried.leases.append(found)
+            case Claim(), Claim() if expected not in self.model.claims and found not in self.tried.claims:
+                self.model.claims.append(expected)
+                self.tried.claims.append(found)
             case dict(), dict():
                 self.learn(list(expected.values()), list(found.values()))
             case ((list() | tuple()), (list() | tuple())) if not isinstance(expected, (Receipt, Reply, Lease, Message)):

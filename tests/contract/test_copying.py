@@ -10,6 +10,7 @@ import pytest
 
 from store.copying import Copied
 from store.files import gather, open_json
+from store.jobs import Delivery, JobStatus, Rules, RunState, TriggerState
 from store.postgres import open_postgres
 from store.postgres.adopt import _adopt, adopt
 from store.records import (
@@ -26,6 +27,20 @@ from store.records import (
     WorkerStatus,
 )
 from tests.contract.backends import Wall
+from tests.contract.cron_rows import (
+    AT_NOON,
+    HOUR,
+    WEBHOOK,
+    Plan,
+    added,
+    changed,
+    claim_one,
+    ended,
+    fired,
+    passed,
+    settled,
+)
+from tests.contract.cron_rows import running as cron_running
 from tests.contract.picture import normal, picture
 from tests.contract.rows import HERE, NOTE, THERE, accepted, delivered, running, sent, state, waiting_replies
 
@@ -39,6 +54,7 @@ if TYPE_CHECKING:
 
 ACME = SessionKey("acme", "main", "fake", "bot", "there \x00 :")
 CENTURY = timedelta(days=36_500)
+ALL = Plan("n", end=TriggerState.COMPLETED, note="an\x00swer", said="an\x00swer", news="run.completed", stretch="s")
 
 
 @pytest.fixture
@@ -250,3 +266,109 @@ async def test_whoever_works_on_the_database_hears_of_it(files: JsonStore, datab
         assert await anext(words) == "poll"
         await adopt(database, await gather(files))
         assert await anext(words) == "inbox"
+
+
+# ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def fill_jobs(store: Store) -> None:
+    """Jobs, triggers and runs in every state but under a claim; a number that is used no more; an answer that waits."""
+    cron = store.cron
+    await store.create_tenant("acme")
+    await changed(cron, await added(cron, "purged"), Plan(remove=True))
+    for tenant, session in (("default", HERE), ("acme", ACME)):
+        claim = await cron_running(cron, "a\x00", "r\x00", tenant=tenant, deliver_to=session, timing=AT_NOON)
+        await settled(cron, ended(claim, "r\x00", output="é\x00" * 9000), ALL)
+        await fired(cron, claim.job, "f\x00", key="k\x00", trace="t\x00")
+        claim = await claim_one(cron)
+        await settled(cron, passed(claim), Plan(end=TriggerState.PENDING, again=HOUR, reason="later"))
+    paused = await added(cron, "paused", rules=Rules("queue", "skip", HOUR, max_retries=0), timing=WEBHOOK)
+    await changed(cron, paused, Plan(status=JobStatus.PAUSED, withdraw=True))
+    await changed(cron, await added(cron, "over"), Plan(status=JobStatus.FAILED, end=TriggerState.FAILED))
+    await added(cron, "last")
+    await changed(cron, await added(cron, "purged too"), Plan(remove=True))
+
+
+async def test_jobs_arrive_with_their_history(files: JsonStore, database: PostgresStore) -> None:
+    """Every job, trigger, run, output and notification, under its own number; new ones are numbered on. (A26)"""
+    await fill_jobs(files)
+    copied = await adopt(database, await gather(files))
+    assert (copied.jobs, copied.runs) == (5, 2)
+    assert await seen(database) == await seen(files)
+    for store in (files, database):
+        fresh = await added(store.cron, "fresh")
+        assert fresh.id == 7
+        await changed(store.cron, fresh, Plan(news="run.skipped"))
+    assert await seen(database) == await seen(files)
+
+
+async def test_copying_jobs_again_changes_nothing(files: JsonStore, database: PostgresStore) -> None:
+    """The second time there is nothing new, and nothing is there twice."""
+    await fill_jobs(files)
+    await adopt(database, await gather(files))
+    before = await seen(database)
+    assert await adopt(database, await gather(files)) == Copied()
+    assert await seen(database) == before
+
+
+async def test_jobs_that_are_new_in_the_files_follow(files: JsonStore, database: PostgresStore, wall: Wall) -> None:
+    """With their triggers; those that the database has are as they were there. (32)"""
+    await fill_jobs(files)
+    await adopt(database, await gather(files))
+    known = await database.cron.jobs("default")
+    wall.pass_by(timedelta(minutes=1))
+    job = await added(files.cron, "new")
+    assert (await adopt(database, await gather(files))).jobs == 1
+    assert await database.cron.jobs("default") == (*known, job)
+    assert await database.cron.triggers(*job.key) == await files.cron.triggers(*job.key)
+
+
+async def test_a_job_that_goes_on_in_the_database_is_left_alone(files: JsonStore, database: PostgresStore) -> None:
+    """What was edited, run or removed there is not undone by an old directory. (32)"""
+    for uid in ("edited", "runs", "gone"):
+        await added(files.cron, uid, timedelta(0))
+    await adopt(database, await gather(files))
+    edited, _, gone = await database.cron.jobs("default")
+    await changed(database.cron, edited, Plan("n", withdraw=True, agent="other", status=JobStatus.PAUSED))
+    await settled(database.cron, passed(await claim_one(database.cron)), Plan("n", end=TriggerState.COMPLETED))
+    await changed(database.cron, gone, Plan(remove=True))
+    before = await seen(database)
+    assert await adopt(database, await gather(files)) == Copied()
+    assert await seen(database) == before
+
+
+async def test_a_number_that_the_database_uses_is_not_used_twice(files: JsonStore, database: PostgresStore) -> None:
+    """The copied job gets the next free one, with its triggers and runs; the one that was there stays. (P11)"""
+    here = await added(database.cron, "here")
+    await settled(files.cron, ended(await cron_running(files.cron, "there")), Plan("n", end=TriggerState.COMPLETED))
+    assert (await adopt(database, await gather(files))).jobs == 1
+    ours, theirs = await database.cron.jobs("default")
+    assert (ours, theirs.spec.uid, theirs.id) == (here, "there", 2)
+    assert [run.job for run in await database.cron.runs("default")] == [2]
+    assert {one.job for one in await database.cron.triggers("default", 2)} == {2}
+    assert [one.trigger.job for one in await database.cron.claim("w1", 9, 2 * HOUR)] == []
+
+
+async def test_what_executed_waits_again_in_the_database(files: JsonStore, database: PostgresStore) -> None:
+    """Its worker is gone: the run has failed, its attempt counts, and another claims it under a new token. (27)"""
+    claim = await cron_running(files.cron, "a")
+    await adopt(database, await gather(files))
+    run = await database.cron.run("default", "r1")
+    assert run is not None
+    assert (run.state, run.error) == (RunState.FAILED, "lost when moved")
+    again = await claim_one(database.cron, "w2")
+    assert (again.trigger.id, again.trigger.attempt, again.lost) == (claim.trigger.id, 1, None)
+    assert again.trigger.token > claim.trigger.token
+
+
+async def test_an_answer_that_was_copied_is_told_to_its_run(files: JsonStore, database: PostgresStore) -> None:
+    """Delivered from the database, the run there knows. (37)"""
+    claim = await cron_running(files.cron, "a", deliver_to=HERE)
+    await settled(files.cron, ended(claim), ALL)
+    await adopt(database, await gather(files))
+    messages = await working(database)
+    (reply,) = await messages.outbox(9)
+    assert await messages.sent(reply.id)
+    run = await database.cron.run("default", "r1")
+    assert run is not None
+    assert run.delivery is Delivery.DELIVERED

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.contract.cron_rules import CronRules
 from tests.contract.keeping_rules import KeepingRules
 from tests.contract.lives import LIVES, Life, Lives
 from tests.contract.machine import StoreMachine, play
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class AllRules(MessageRules, KeepingRules):
-    """Everything together: tenants go while their messages run."""
+class AllRules(MessageRules, KeepingRules, CronRules):
+    """Everything together: tenants go while their messages and jobs run."""
 
 
-THEMES = [MessageRules, KeepingRules, AllRules]
+THEMES = [MessageRules, KeepingRules, CronRules, AllRules]
 
 
 @pytest.fixture(params=LIVES, ids=lambda lives: lives.name)

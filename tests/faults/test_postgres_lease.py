@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sys
-from functools import partial
-from typing import TYPE_CHECKING, Any
 
-import orjson
 import trio
 
+from tests.faults.talking import started
 from tests.postgres.databases import ask, run_script
-from tests.postgres.server import PROJECT
 
-if TYPE_CHECKING:
-    from subprocess import CompletedProcess
-
+CONTENDER = "tests.postgres.contender"
 NOTHING: dict[str, object] = {
     "accept": None,
     "cursor": None,
@@ -41,43 +35,15 @@ CREATE TRIGGER record AFTER INSERT OR UPDATE OF token ON leases FOR EACH ROW EXE
 """
 
 
-class Contender:
-    def __init__(self, name: str, process: trio.Process) -> None:
-        self.name = name
-        self.process = process
-        self.rest = b""
-
-    async def next_line(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        while b"\n" not in self.rest:
-            data = await self.process.stdout.receive_some()
-            assert data, f"{self.name} has ended"
-            self.rest += data
-        line, self.rest = self.rest.split(b"\n", 1)
-        said: dict[str, Any] = orjson.loads(line)
-        return said
-
-
-async def started(nursery: trio.Nursery, dsn: str, name: str) -> Contender:
-    command = [sys.executable, "-m", "tests.postgres.contender", dsn, name]
-    run: Any = partial(trio.run_process, command, cwd=PROJECT, stdout=-1, check=False)
-    return Contender(name, await nursery.start(_serve, run))
-
-
-async def _serve(run: Any, task_status: trio.TaskStatus[trio.Process]) -> CompletedProcess[bytes]:
-    result: CompletedProcess[bytes] = await run(task_status=task_status)
-    return result
-
-
 async def test_a_holder_that_was_frozen_is_refused_by_every_verb(database: str) -> None:
     """It wakes beyond its lease and changes nothing; tokens rise, and no two hold it at once. (R12)"""
     await run_script(database, RECORD)
     tokens: list[int] = []
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-            holder = await started(nursery, database, "first")
+            holder = await started(nursery, CONTENDER, "first", database, "first")
             tokens.append((await holder.next_line())["held"])
-            other = await started(nursery, database, "second")
+            other = await started(nursery, CONTENDER, "second", database, "second")
             for _ in range(3):
                 holder.process.send_signal(signal.SIGSTOP)
                 tokens.append((await other.next_line())["held"])

@@ -9,11 +9,11 @@ import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import orjson
 import trio
 
 from store.postgres import open_postgres
 from store.records import CHAT_LEASE, Cursor, DeliveryKey, Incoming, MessageState, Note, SessionKey
+from tests.faults.talking import say
 
 if TYPE_CHECKING:
     from store.postgres import PostgresStore
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 
 SPAN = timedelta(seconds=1)
 HERE = SessionKey("default", "main", "fake", "bot", "here")
-
-
-def say(**words: object) -> None:
-    sys.stdout.buffer.write(orjson.dumps(words) + b"\n")
-    sys.stdout.buffer.flush()
 
 
 def delivery(name: str) -> Incoming:

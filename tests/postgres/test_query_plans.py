@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import asyncpg
 import pytest
 import trio
 
+from store.jobs import (
+    KEEP_NEWS,
+    KEEP_OUTPUTS,
+    KEEP_RUNS,
+    Job,
+    NewJob,
+    News,
+    Run,
+    Timing,
+    Trigger,
+    TriggerKind,
+)
 from store.postgres.bridge import open_bridge
+from store.postgres.cron_rows import as_json, job_row, job_state, news_row, run_end, trigger_row
+from store.postgres.database import Limits, connect
+from store.postgres.dsn import read_dsn
 from store.postgres.messages import SOURCES
 from store.postgres.queries import load
 from store.postgres.rows import batch_json, notes_json, said_json
@@ -25,12 +39,25 @@ from store.records import (
     Said,
     SessionKey,
 )
-from tests.postgres.databases import Databases, ask, run_script
+from tests.postgres.databases import Databases, run_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LARGE = ("inbox", "outbox", "sessions", "session_messages", "heartbeats", "machine_snapshots")
+LARGE = (
+    "inbox",
+    "outbox",
+    "sessions",
+    "session_messages",
+    "heartbeats",
+    "machine_snapshots",
+    "cron_jobs",
+    "cron_triggers",
+    "cron_run_logs",
+    "cron_outputs",
+    "notifications",
+)
+EPOCH = datetime(2026, 3, 1, tzinfo=UTC)
 HERE = SessionKey("default", "main", "fake", "bot", "7")
 FILL = """
 INSERT INTO inbox (tenant_id, session, channel, account, external_id, sender, body, is_group, is_admin, is_control,
@@ -53,6 +80,34 @@ SELECT 'w' || n % 5, 'alive', '', '{}', now() - n * interval '1 minute' FROM gen
 INSERT INTO machine_snapshots (worker, active_workers, active_runs, context, at)
 SELECT 'w', 1, 1, '{}', now() - n * interval '1 minute' FROM generate_series(1, 50000) AS n;
 INSERT INTO leases VALUES ('chat', 'me', 1, 'infinity');
+INSERT INTO tenants SELECT 'tenant ' || n, '', 'UTC', true, now() FROM generate_series(1, 20) AS n;
+INSERT INTO cron_jobs
+SELECT CASE WHEN n % 2 = 0 THEN 'default' ELSE 'tenant ' || n % 20 + 1 END, n, 'u' || n, 'agent ' || n % 10, '', 'hi',
+    'every', 'UTC', NULL, 3600000000, '', '{}', NULL, 'fresh', '', '', '', false, now() - n * interval '1 minute',
+    now() - n * interval '1 minute', CASE WHEN n % 5 = 0 THEN 'completed' ELSE 'active' END, '', NULL, NULL, NULL, '',
+    NULL, 0, 0, NULL, '', NULL, NULL, CASE WHEN n % 5 = 0 THEN NULL ELSE now() + (n - 100) * interval '1 minute' END,
+    NULL
+FROM generate_series(1, 50000) AS n;
+INSERT INTO cron_triggers (tenant_id, id, job, agent, kind, slot, due_at, created_at, state, reason, trace, attempt,
+    token, owner, leased_until, count, ended_at)
+SELECT tenant_id, 't' || id, id, agent, 'schedule', next_at, next_at, created_at,
+    CASE WHEN next_at < now() AND id % 2 = 0 THEN 'executing' ELSE 'pending' END, '', '', 0, 1, 'w' || id % 3,
+    CASE WHEN next_at < now() AND id % 2 = 0 THEN next_at END, 1, NULL
+FROM cron_jobs WHERE status = 'active';
+INSERT INTO cron_triggers (tenant_id, id, job, agent, kind, slot, due_at, created_at, state, reason, trace, attempt,
+    token, owner, count, ended_at)
+SELECT tenant_id, 'old' || id, id, agent, 'schedule', created_at, created_at, created_at, 'completed', '', '', 1, 1,
+    'w', 1, created_at
+FROM cron_jobs;
+INSERT INTO cron_run_logs (tenant_id, id, job, trigger, attempt, agent, kind, worker, trace, started_at, lateness_us,
+    state, ended_at)
+SELECT tenant_id, 'r' || id, job, id, 1, agent, kind, owner, '', created_at, 0,
+    CASE WHEN state = 'completed' THEN 'succeeded' ELSE 'running' END, ended_at
+FROM cron_triggers WHERE state IN ('completed', 'executing');
+INSERT INTO cron_outputs SELECT tenant_id, id, started_at, 'hi' FROM cron_run_logs;
+INSERT INTO notifications SELECT 'default', n, now() - n * interval '1 minute', 'run.started', 1, 'r', '{}'
+FROM generate_series(1, 50000) AS n;
+INSERT INTO cron_counters VALUES ('default', 50000, 50000);
 ANALYZE;
 """
 
@@ -65,6 +120,22 @@ END = (
     SOURCES[MessageState.DONE],
     notes_json([Note(HERE, "hi")]),
     said_json([Said(Role.USER, "hi")]),
+)
+CRON = load("cron")
+SPAN = timedelta(minutes=5)
+CLAIMS = '[{"tenant_id": "default", "id": "t2", "token": 1, "run": "r", "place": 0}]'
+JOBS = (["default", "tenant 2"], [2, 21])
+NAMES = (["default", "tenant 2"], ["t2", "t21"])
+JOB = Job(2, NewJob("u2", "default", "main", "hi", Timing("webhook")), EPOCH, EPOCH)
+TRIGGER = Trigger("t2", "default", 2, "main", TriggerKind.SCHEDULE, EPOCH, EPOCH, EPOCH)
+RUN = Run("r2", "default", 2, "t2", 1, "main", TriggerKind.SCHEDULE, None, "w", "", EPOCH, SPAN)
+WRITTEN = (
+    EPOCH,
+    as_json([job_state(JOB)]),
+    as_json([trigger_row(0, TRIGGER)]),
+    as_json([run_end(RUN)]),
+    as_json([news_row(0, News("run.started", "default", 2, "r2"))]),
+    ["due"],
 )
 TIDY = (None, REMEMBER_KEYS, KEEP_BEATS, KEEP_READINGS, 1000)
 ASKED: dict[str, tuple[str, tuple[object, ...]]] = {
@@ -79,7 +150,7 @@ ASKED: dict[str, tuple[str, tuple[object, ...]]] = {
     "standings": (MESSAGES["standings"], (f'[{{"tenant_id": "default", "session": "{HERE}"}}]',)),
     "outbox": (MESSAGES["outbox"], (*WHO, 50, ["fake:bot:7:"])),
     "progress": (MESSAGES["progress"], (*WHO, 5, 1, "x")),
-    "sent": (MESSAGES["sent"], (*WHO, 5)),
+    "sent": (MESSAGES["sent"], (*WHO, 5, "")),
     "session": (SESSIONS["session"], PLACE),
     "sessions": (SESSIONS["sessions"], ("default", "default:main", 100)),
     "remember": (SESSIONS["remember"], (None, *PLACE, "[]")),
@@ -89,6 +160,38 @@ ASKED: dict[str, tuple[str, tuple[object, ...]]] = {
     "beats": (WORKERS["beats"], ("w1", 10)),
     "readings": (WORKERS["readings"], (60,)),
     "tidy": (UPKEEP["tidy"], TIDY),
+    "cron claim": (CRON["claim"], (None, "w", 10, SPAN, "default", ["agent 1", "agent 2"], [0, 3])),
+    "cron claim without limits": (CRON["claim"], (None, "w", 10, SPAN, "", [], [])),
+    "cron claim_orphans": (CRON["claim_orphans"], (None, "w", 10, SPAN, SPAN)),
+    "cron held": (CRON["held"], (None, "w1")),
+    "cron next_due": (CRON["next_due"], (None,)),
+    "cron renew": (CRON["renew"], (None, SPAN, CLAIMS)),
+    "cron start": (CRON["start"], (None, CLAIMS)),
+    "cron before_adding": (CRON["before_adding"], (None, "default", "new", "agent 1", 500, 100)),
+    "cron job": (CRON["job"], ("default", 2)),
+    "cron jobs": (CRON["jobs"], ("default", 100, 200, None)),
+    "cron jobs of a status": (CRON["jobs"], ("default", 100, 200, ["active"])),
+    "cron unplanned": (CRON["unplanned"], (None, 100, 1000)),
+    "cron fire": (CRON["fire"], (None, "default", "new", "key", 2, "manual", "")),
+    "cron trigger": (CRON["trigger"], ("default", "t2")),
+    "cron triggers": (CRON["triggers"], ("default", 2, 50)),
+    "cron lock_jobs": (CRON["lock_jobs"], (None, *JOBS)),
+    "cron open_triggers": (CRON["open_triggers"], JOBS),
+    "cron tokens": (CRON["tokens"], NAMES),
+    "cron withdraw": (CRON["withdraw"], NAMES),
+    "cron put_jobs": (CRON["put_jobs"], (as_json([job_row(JOB)]),)),
+    "cron say": (CRON["say"], (EPOCH, "[]", END[2], "[]")),
+    "cron write": (CRON["write"], WRITTEN),
+    "cron remove": (CRON["remove"], JOBS),
+    "cron runs": (CRON["runs"], ("default", 100)),
+    "cron runs of a job": (CRON["runs_of_job"], ("default", 100, 2)),
+    "cron runs since": (CRON["runs_since"], ("default", 100, EPOCH)),
+    "cron runs of a job since": (CRON["runs_of_job_since"], ("default", 100, 2, EPOCH)),
+    "cron run": (CRON["run"], ("default", "rold2")),
+    "cron output": (CRON["output"], ("default", "rold2")),
+    "cron notifications": (CRON["notifications"], ("default", 49_000, 100)),
+    "cron tidy_jobs": (CRON["tidy_jobs"], (None, KEEP_RUNS, 1000)),
+    "cron tidy": (CRON["tidy"], (None, KEEP_RUNS, KEEP_OUTPUTS, KEEP_NEWS, 1000)),
 }
 
 
@@ -104,16 +207,24 @@ def full(postgres: Databases) -> Iterator[str]:
 async def test_a_verb_goes_by_an_index(full: str, verb: str) -> None:
     """Neither with the values at hand nor in the plan for any values is a large table read from end to end."""
     statement, values = ASKED[verb]
-    plans = [await ask(full, f"EXPLAIN {statement}", *values), await any_values(full, statement, len(values))]
-    for plan in plans:
+    for plan in (await these_values(full, statement, values), await any_values(full, statement, len(values))):
         text = "\n".join(row[0] for row in plan)
         assert not [table for table in LARGE if f"Seq Scan on {table}" in text], text
+
+
+async def these_values(dsn: str, statement: str, values: tuple[object, ...]) -> list[Any]:
+    """The plan for the values at hand."""
+    async with open_bridge() as bridge:
+        connection = await bridge.run(connect, read_dsn(dsn), Limits())
+        plan: list[Any] = await bridge.run(connection.fetch, f"EXPLAIN {statement}", *values)
+        await bridge.run(connection.close)
+        return plan
 
 
 async def any_values(dsn: str, statement: str, count: int) -> list[Any]:
     """The plan that a connection settles for after it was asked some times."""
     async with open_bridge() as bridge:
-        connection = await bridge.run(asyncpg.connect, dsn)
+        connection = await bridge.run(connect, read_dsn(dsn), Limits())
         await bridge.run(connection.execute, "SET plan_cache_mode = force_generic_plan")
         await bridge.run(connection.execute, f"PREPARE verb AS {statement}")
         values = f"({', '.join(['NULL'] * count)})" if count else ""

@@ -109,7 +109,7 @@ def sent_before_it_is_sent() -> Iterator[Any]:
     """A reply leaves the outbox before the channel has it."""
     real = Outbound._send
 
-    async def send(outbound: Outbound, reply: Reply) -> bool:
+    async def send(outbound: Outbound, reply: Reply) -> str | None:
         await persist(partial(outbound._store.sent, reply.id))
         return await real(outbound, reply)
 

@@ -141,9 +141,9 @@ class FaultyStore:
         self._tell(What.ANSWER, text="outbox", detail=",".join(str(reply.id) for reply in replies))
         return replies
 
-    async def sent(self, reply: int) -> bool:
+    async def sent(self, reply: int, *, failed: str = "") -> bool:
         await self._before("sent")
-        sent = await self._memory.sent(reply)
+        sent = await self._memory.sent(reply, failed=failed)
         await self._after("sent")
         self._tell(What.ANSWER, text="sent", detail=str(reply))
         return sent

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    Patches = Callable[[], Iterator[Any]]
+
 PLANTED: dict[str, Bug] = {}
 
 
@@ -20,15 +22,21 @@ class Bug:
     plant: Callable[[], AbstractContextManager[None]]
 
 
-def planted(function: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
-    """Keep a bug for planting; what the function yields are the patches to apply together."""
+def planting_into(bugs: dict[str, Bug]) -> Callable[[Patches], Patches]:
+    """A decorator that keeps bugs there; what such a function yields are the patches to apply together."""
 
-    @contextmanager
-    def plant() -> Iterator[None]:
-        with ExitStack() as stack:
-            for one in list(function()):
-                stack.enter_context(one)
-            yield
+    def keep(function: Patches) -> Patches:
+        @contextmanager
+        def plant() -> Iterator[None]:
+            with ExitStack() as stack:
+                for one in list(function()):
+                    stack.enter_context(one)
+                yield
 
-    PLANTED[function.__name__] = Bug(function.__name__, (function.__doc__ or "").strip(), plant)
-    return function
+        bugs[function.__name__] = Bug(function.__name__, (function.__doc__ or "").strip(), plant)
+        return function
+
+    return keep
+
+
+planted = planting_into(PLANTED)

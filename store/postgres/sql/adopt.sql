@@ -73,11 +73,11 @@ ON CONFLICT DO NOTHING
 RETURNING id, tenant_id, channel, account, external_id
 
 -- name: replies
-INSERT INTO outbox (tenant_id, session, address, body, urgent, answers, parts, live)
-SELECT tenant_id, session, address, body, urgent, ARRAY(SELECT json_array_elements_text(answers)::bigint), parts, live
+INSERT INTO outbox (tenant_id, session, address, body, urgent, run, answers, parts, live)
+SELECT tenant_id, session, address, body, urgent, run, ARRAY(SELECT json_array_elements_text(answers)::bigint), parts, live
 FROM json_to_recordset($1::json) AS one (
-    old bigint, tenant_id text, session text, address text, body text, urgent boolean, answers json, parts bigint,
-    live text
+    old bigint, tenant_id text, session text, address text, body text, urgent boolean, run text, answers json,
+    parts bigint, live text
 )
 ORDER BY old
 RETURNING id
@@ -144,6 +144,59 @@ FROM json_to_recordset($1::json) AS one (
 )
 ORDER BY old
 RETURNING id
+
+-- name: counters
+-- $1 tenants. The highest numbers that jobs and notifications had here.
+SELECT tenant_id, jobs, news FROM cron_counters WHERE tenant_id = ANY($1::text[])
+
+-- name: known_jobs
+-- $1 jobs (json): those that are here, and those whose number another one has.
+SELECT asked.tenant_id, asked.id, same.id IS NOT NULL AS is_known, other.id IS NOT NULL AS is_taken
+FROM json_to_recordset($1::json) AS asked (tenant_id text, id bigint, uid text)
+LEFT JOIN cron_jobs AS same ON same.tenant_id = asked.tenant_id AND same.uid = asked.uid
+LEFT JOIN cron_jobs AS other ON other.tenant_id = asked.tenant_id AND other.id = asked.id
+WHERE same.id IS NOT NULL OR other.id IS NOT NULL
+
+-- name: jobs
+INSERT INTO cron_jobs SELECT * FROM json_populate_recordset(NULL::cron_jobs, $1::json)
+RETURNING id
+
+-- name: triggers
+INSERT INTO cron_triggers (
+    tenant_id, id, job, agent, kind, slot, due_at, created_at, state, reason, source, key, trace, attempt, token, owner,
+    last, count, ended_at
+)
+SELECT tenant_id, id, job, agent, kind, slot, due_at, created_at, state, reason, source, key, trace, attempt, token,
+    owner, last, count, ended_at
+FROM json_populate_recordset(NULL::cron_triggers, $1::json)
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- name: runs
+INSERT INTO cron_run_logs SELECT * FROM json_populate_recordset(NULL::cron_run_logs, $1::json)
+ON CONFLICT DO NOTHING
+RETURNING tenant_id, id
+
+-- name: outputs
+INSERT INTO cron_outputs SELECT * FROM json_populate_recordset(NULL::cron_outputs, $1::json)
+ON CONFLICT DO NOTHING
+RETURNING run
+
+-- name: news
+INSERT INTO notifications SELECT * FROM json_populate_recordset(NULL::notifications, $1::json)
+ON CONFLICT DO NOTHING
+RETURNING seq
+
+-- name: count_on
+INSERT INTO cron_counters AS known (tenant_id, jobs, news)
+SELECT tenant_id, jobs, news FROM json_to_recordset($1::json) AS one (tenant_id text, jobs bigint, news bigint)
+ORDER BY tenant_id
+ON CONFLICT (tenant_id) DO UPDATE SET
+    jobs = greatest(known.jobs, excluded.jobs), news = greatest(known.news, excluded.news)
+RETURNING tenant_id
+
+-- name: tell_of_jobs
+SELECT pg_notify('goclaw', 'due'), pg_notify('goclaw', 'cache:cron')
 
 -- name: tell
 SELECT pg_notify('goclaw', 'inbox')

@@ -125,7 +125,7 @@ mine AS MATERIALIZED (
 notes AS MATERIALIZED (
     SELECT *
     FROM json_to_recordset($7::json) AS one (
-        place integer, tenant_id text, session text, address text, body text, urgent boolean
+        place integer, tenant_id text, session text, address text, body text, urgent boolean, run text
     )
 ),
 said AS (
@@ -148,8 +148,8 @@ ended AS (
     WHERE inbox.id = mine.id AND EXISTS (SELECT FROM good)
 ),
 replies AS (
-    INSERT INTO outbox (tenant_id, session, address, body, urgent, answers)
-    SELECT tenant_id, session, address, body, urgent, (SELECT array_agg(id ORDER BY place) FROM mine)
+    INSERT INTO outbox (tenant_id, session, address, body, urgent, run, answers)
+    SELECT tenant_id, session, address, body, urgent, run, (SELECT array_agg(id ORDER BY place) FROM mine)
     FROM notes
     WHERE EXISTS (SELECT FROM good)
     ORDER BY place
@@ -237,7 +237,7 @@ JOIN sessions USING (tenant_id, session)
 
 -- name: outbox
 -- $3 how many, $4 addresses to be left out.
-SELECT id, session, body, urgent, answers, parts, live FROM outbox
+SELECT id, session, body, urgent, run, answers, parts, live FROM outbox
 WHERE address <> ALL($4::text[]) AND EXISTS (
     SELECT FROM leases WHERE name = 'chat' AND token = $2::bigint AND until > coalesce($1::timestamptz, now())
 )
@@ -252,6 +252,15 @@ WHERE id = $3::bigint AND (SELECT yes FROM held)
 RETURNING id
 
 -- name: sent
--- $3 reply.
-WITH held AS MATERIALIZED (SELECT holds_lease('chat', $2::bigint, coalesce($1::timestamptz, now())) AS yes)
-DELETE FROM outbox WHERE id = $3::bigint AND (SELECT yes FROM held) RETURNING id
+-- $3 reply, $4 why it could not be delivered, empty if it was. The cron run that said it is told.
+WITH held AS MATERIALIZED (SELECT holds_lease('chat', $2::bigint, coalesce($1::timestamptz, now())) AS yes),
+gone AS (
+    DELETE FROM outbox WHERE id = $3::bigint AND (SELECT yes FROM held) RETURNING id, tenant_id, run
+),
+told AS (
+    UPDATE cron_run_logs AS known
+    SET delivery = CASE WHEN $4::text = '' THEN 'delivered' ELSE 'failed' END, delivery_error = $4
+    FROM gone
+    WHERE known.tenant_id = gone.tenant_id AND known.id = gone.run
+)
+SELECT id FROM gone

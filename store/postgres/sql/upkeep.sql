@@ -25,4 +25,7 @@ readings AS (
         FOR UPDATE SKIP LOCKED
     )) RETURNING id
 )
-SELECT (SELECT count(*) FROM keys), (SELECT count(*) FROM beats), (SELECT count(*) FROM readings)
+SELECT
+    (SELECT count(*) FROM keys) AS keys,
+    (SELECT count(*) FROM beats) AS beats,
+    (SELECT count(*) FROM readings) AS readings
