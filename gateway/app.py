@@ -1,9 +1,9 @@
 """The composition root: the only place that knows which parts make a gateway, and in which order they start and end.
 
 Start: the store is opened and the chat lease held, outbound and endings begin to listen, the scheduler opens its lanes,
-what an earlier process left open is taken up again; then the channels may hand messages in.
-End: no message is taken in any more; runs get their grace; how they ended is written; what is in the outbox is sent.
-What never started stays accepted in the store.
+what an earlier process left open is taken up again, cron begins to fire; then the channels may hand messages in.
+End: no message is taken in any more; cron fires nothing more, its runs and all others get their grace; how they ended
+is written; what is in the outbox is sent. What never started stays accepted in the store.
 """
 
 from __future__ import annotations
@@ -18,20 +18,24 @@ import trio
 
 from gateway.agents.demo import DemoAgent
 from gateway.channels.terminal import WELCOME, Terminal
+from gateway.clock import utc_now
 from gateway.collector import paced_collector
 from gateway.commands import counted
 from gateway.control import Control
+from gateway.cron_log import CronLog
+from gateway.cron_runs import LaneRunner
 from gateway.endings import Endings
 from gateway.in_hand import InHand
 from gateway.inbound import Inbound
 from gateway.outbound import Outbound
 from gateway.persist import persist
 from gateway.quiet import Quiet
-from gateway.stores import open_store
+from gateway.stores import data_directory, open_store
 from gateway.tenure import tenure
+from gateway.timetable import CronParts, Timetable, cron_options
 from gateway.turn import Turns
 from scheduler import Closed, Scheduler, open_scheduler
-from store.protocols import INBOX, POLL
+from store.protocols import INBOX, OUTBOX, POLL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -45,17 +49,30 @@ if TYPE_CHECKING:
 ATTEMPTS = 3
 LAST_WORDS_S = 5.0
 TIDY_EVERY_S = 3600.0
+MAIN_AGENT = "main"
 
 
 class Gateway:
     """A running gateway, as the channels see it."""
 
-    def __init__(self, settings: Settings, scheduler: Scheduler, inbound: Inbound, quiet: Quiet, taken_up: int) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        scheduler: Scheduler,
+        inbound: Inbound,
+        outbound: Outbound,
+        timetable: Timetable | None,
+        quiet: Quiet,
+        taken_up: int,
+    ) -> None:
         self.scheduler = scheduler
+        self.timetable = timetable
+        """Jobs and what fires them; None where there is no cron."""
         self.taken_up = taken_up
         """How many messages an earlier process had left open."""
         self._settings = settings
         self._inbound = inbound
+        self._outbound = outbound
         self._quiet = quiet
 
     async def receive(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> None:
@@ -66,20 +83,27 @@ class Gateway:
         """Take up what was handed in elsewhere."""
         await self._inbound.look()
 
+    def deliver(self) -> None:
+        """Send what others have put into the outbox."""
+        self._outbound.poke()
+
     @property
     def busy(self) -> bool:
-        """Something is being taken in, waits or runs."""
-        return self._inbound.receiving or bool(self.scheduler.sessions)
+        """A message is being taken in, waits or runs. What cron does keeps nobody."""
+        return self._inbound.receiving or not self._inbound.open.now
 
     async def drained(self) -> None:
         """Wait until everything taken in so far has ended and was said."""
-        while self.scheduler.sessions or not self._quiet.now:
-            await self.scheduler.drain()
+        while not (self._inbound.open.now and self._quiet.now):
+            await self._inbound.open.wait()
             await self._quiet.wait()
 
     async def close(self) -> Closed:
         """Let runs finish within the grace, write how everything ended, send what is to be sent."""
-        closed = await self.scheduler.close(self._settings.shutdown.grace)
+        deadline = trio.current_time() + self._settings.shutdown.grace
+        if self.timetable is not None:
+            await self.timetable.stop(self._settings.shutdown.grace)
+        closed = await self.scheduler.close(max(deadline - trio.current_time(), 0.0))
         with trio.move_on_after(LAST_WORDS_S):
             await self._quiet.wait()
         return closed
@@ -87,8 +111,13 @@ class Gateway:
 
 @asynccontextmanager
 async def open_gateway(
-    settings: Settings, store: MessageStore, agent: Agent, channels: Iterable[Channel]
+    settings: Settings,
+    store: MessageStore,
+    agent: Agent,
+    channels: Iterable[Channel],
+    cron: CronParts | None = None,
 ) -> AsyncIterator[Gateway]:
+    """A gateway that lives as long as the block; without the parts for it there is no cron in it."""
     quiet = Quiet()
     outbound = Outbound(store, channels, quiet)
     process = uuid4().hex
@@ -99,13 +128,19 @@ async def open_gateway(
         services.start_soon(endings.run)
         async with open_scheduler(settings.lane.model_dump()) as scheduler:
             in_hand = InHand()
-            control = Control(services, store, scheduler, outbound, quiet, in_hand)
+            timetable = None
+            if cron is not None:
+                runner = LaneRunner(scheduler, {MAIN_AGENT: agent})
+                timetable = Timetable(cron, cron_options(settings), runner, settled=outbound.poke)
+            control = Control(services, store, scheduler, outbound, quiet, in_hand, timetable)
             inbound = Inbound(settings, store, scheduler, turns, control, endings, in_hand)
             left = await set_aside_poison(endings, await persist(store.resume))
             standings = await persist(partial(store.standings, {message.session for message in left}))
             inbound.resume(left, standings)
             outbound.poke()
-            gateway = Gateway(settings, scheduler, inbound, quiet, len(left))
+            if timetable is not None:
+                services.start_soon(timetable.run)
+            gateway = Gateway(settings, scheduler, inbound, outbound, timetable, quiet, len(left))
             try:
                 yield gateway
                 await gateway.close()
@@ -142,18 +177,20 @@ async def chat(settings: Settings) -> None:
 async def work(settings: Settings, opened: Opened, terminal: Terminal, nursery: trio.Nursery) -> None:
     """Serve the terminal for as long as this process may work on the messages."""
     store = opened.store
-    async with (
-        tenure(store, opened.owner, opened.lease_span, lambda holder: terminal.tell(waiting_text(holder))) as lease,
-        open_gateway(settings, store.messages(lease), DemoAgent(), [terminal]) as gateway,
-        trio.open_nursery() as services,
-    ):
-        if gateway.taken_up:
-            terminal.tell(f"Going on with {counted(gateway.taken_up, 'message')} from before.")
-        services.start_soon(look_around, store, gateway)
-        services.start_soon(tidy_up, store)
-        await nursery.start(watch_signals, terminal, gateway, nursery.cancel_scope)
-        await terminal.read(gateway)
-        services.cancel_scope.cancel()
+    with CronLog(data_directory(settings) / "logs", utc_now) as log:
+        cron = CronParts(store, opened.owner, utc_now, log)
+        async with (
+            tenure(store, opened.owner, opened.lease_span, lambda holder: terminal.tell(waiting_text(holder))) as lease,
+            open_gateway(settings, store.messages(lease), DemoAgent(), [terminal], cron) as gateway,
+            trio.open_nursery() as services,
+        ):
+            if gateway.taken_up:
+                terminal.tell(f"Going on with {counted(gateway.taken_up, 'message')} from before.")
+            services.start_soon(look_around, store, gateway)
+            services.start_soon(tidy_up, store)
+            await nursery.start(watch_signals, terminal, gateway, nursery.cancel_scope)
+            await terminal.read(gateway)
+            services.cancel_scope.cancel()
 
 
 def waiting_text(holder: Lease) -> str:
@@ -164,6 +201,8 @@ async def look_around(store: Store, gateway: Gateway) -> None:
     """Take up what others hand in, whenever the store tells that there may be something."""
     async with store.listen() as heard:
         async for word in heard:
+            if word in (POLL, OUTBOX):
+                gateway.deliver()
             if word in (POLL, INBOX):
                 await gateway.look()
 

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 COMMANDS = {
     "stop": "stop the oldest thing that runs here; with nothing running, what waits",
     "stopall": "stop everything here: what runs, what waits, and every helper",
+    "schedule": "have something done later or again and again; alone, how to say it",
+    "cron": "what is scheduled here; /cron why 1 tells why job 1 runs when it does",
     "status": "what runs and what waits, here and in every lane",
     "help": "this list",
 }
 STOPS = frozenset({"stop", "stopall"})
+SCHEDULES = frozenset({"schedule", "cron"})
 
 _COMMAND = re.compile(r"\s*/(?P<name>[A-Za-z][A-Za-z0-9_]*)(?:@\w+)?[.,;:!?…]*(?:\s+(?P<rest>.*))?\s*", re.DOTALL)
 
@@ -37,6 +40,10 @@ class Command:
     def stops(self) -> bool:
         return self.name in STOPS
 
+    @property
+    def schedules(self) -> bool:
+        return self.name in SCHEDULES
+
 
 def parse_command(text: str) -> Command | None:
     found = _COMMAND.fullmatch(text)
@@ -44,7 +51,7 @@ def parse_command(text: str) -> Command | None:
 
 
 def help_text() -> str:
-    return "\n".join(["Commands:", *(f"  /{name:<8} {about}" for name, about in COMMANDS.items())])
+    return "\n".join(["Commands:", *(f"  /{name:<9} {about}" for name, about in COMMANDS.items())])
 
 
 def unknown_text(command: Command) -> str:

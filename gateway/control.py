@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.commands import help_text, status_text, stop_text, unknown_text
+from gateway.cron_desk import CronDesk
 from gateway.persist import persist
 from store.records import MessageState, Note
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gateway.in_hand import InHand
     from gateway.outbound import Outbound
     from gateway.quiet import Quiet
+    from gateway.timetable import Timetable
     from scheduler import Scheduler, Stopped
     from store.protocols import MessageStore
     from store.records import Message
@@ -37,6 +39,7 @@ class Control:
         outbound: Outbound,
         quiet: Quiet,
         in_hand: InHand,
+        timetable: Timetable | None = None,
     ) -> None:
         self._in_hand = in_hand
         self._sweeps: dict[int, Message] = {}  # stops that hold for all that was accepted before them
@@ -46,6 +49,8 @@ class Control:
         self._scheduler = scheduler
         self._outbound = outbound
         self._quiet = quiet
+        self._desk = CronDesk(timetable, self._write_answer)
+        nursery.start_soon(self._desk.run)
 
     @staticmethod
     def may_stop(stop: Message, other: Message) -> bool:
@@ -76,6 +81,11 @@ class Control:
         return any(stop.id > message.id and self.may_stop(stop, message) for stop in self._sweeps.values())
 
     def answer(self, message: Message, command: Command) -> None:
+        if command.schedules:
+            self._scheduler.flush(str(message.session))  # what was written before it does not wait behind it
+            self._quiet.begin()
+            self._desk.hand_in(message, command)
+            return
         if command.name == "status":
             here = self._scheduler.session_statistics(str(message.session))
             text = status_text(here, self._scheduler.statistics())

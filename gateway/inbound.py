@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from gateway.commands import Command, parse_command
 from gateway.persist import GivenUp, persist
+from gateway.quiet import Quiet
 from scheduler import Drop, Mode, Policy, Request
 from store.records import MessageState
 
@@ -48,6 +49,8 @@ class Inbound:
         self._scheduler = scheduler
         self._turns = turns
         self._control = control
+        self.open = Quiet()
+        """Messages that wait or run; what cron does is not among them."""
         self._endings = endings
         self._in_hand = in_hand
         self._alone, self._shared = policies(settings)
@@ -108,6 +111,7 @@ class Inbound:
         return stopped
 
     def _schedule(self, message: Message, standing: Standing, *, resumed: bool) -> None:
+        self.open.begin()
         policy = in_force(self._shared if message.incoming.group else self._alone, standing.policy)
         if resumed:
             policy = replace(policy, mode=Mode.QUEUE)
@@ -129,6 +133,7 @@ class Inbound:
 
     def _ended(self, ticket: Ticket) -> None:
         self._endings.note(ticket, self._in_hand.let_go)
+        self.open.end()
 
 
 def readable(incoming: Incoming) -> Incoming:

@@ -68,30 +68,33 @@ class Outbound:
         skip = [address for address, rest in self._resting.items() if rest.until > now]
         replies = await persist(partial(self._store.outbox, BATCH, skip))
         for reply in replies:
-            if not await self._send(reply):
+            failed = await self._send(reply)
+            if failed is None:
                 break
-            await persist(partial(self._store.sent, reply.id))
+            await persist(partial(self._store.sent, reply.id, failed=failed))
             if self._poked.is_set():
                 break
         return bool(replies)
 
-    async def _send(self, reply: Reply) -> bool:
-        """Whether the reply is done with; if not, its address rests."""
+    async def _send(self, reply: Reply) -> str | None:
+        """Empty if the channel has it, else why it never will; None if it is to be tried again: its address rests."""
         session = reply.note.session
         channel = self._channels.get(session.channel)
         if channel is None:
             logger.error("reply %d is for the channel %r, which is not connected", reply.id, session.channel)
-            return True
+            return f"the channel {session.channel} is not connected"
+        failed = ""
         try:
             await channel.send(session, reply.note.text)
         except ChannelError as error:
             if error.retriable:
                 self._rest(session.address, error)
-                return False
+                return None
             logger.error("reply %d cannot be delivered: %s", reply.id, error)
+            failed = str(error) or type(error).__name__
         if self._resting.pop(session.address, None) is not None:
             self._quiet.end()
-        return True
+        return failed
 
     def _rest(self, address: Address, error: ChannelError) -> None:
         rest = self._resting.get(address)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from store.records import Cursor, Incoming, SessionKey
 
@@ -17,6 +17,8 @@ class Turn:
 
     session: SessionKey
     texts: tuple[str, ...]
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """What a program that works for the agent finds in its environment: GOCLAW_TRACE_ID and the like."""
 
 
 class AgentContext(Protocol):

@@ -19,11 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import EnvSettingsSource
 
+from cron.zones import read_zone
 from gateway.env_file import EnvFile, read_env_file
 from gateway.variables import PREFIX, Group, SettingsTree, Variable, variable_name, variables
+from store.jobs import CatchUp
 from store.records import DropPolicy, QueueMode
 
 StoreMode = Literal["auto", "standalone", "managed"]
@@ -42,6 +44,10 @@ def _read_whole(value: object) -> object:
 
 def _read_choice(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
+
+
+def _read_zone(value: str) -> str:
+    return read_zone(value).key
 
 
 Whole = Annotated[int, BeforeValidator(_read_whole)]
@@ -95,6 +101,46 @@ class SessionSettings(Group):
     )
 
 
+class CronSettings(Group):
+    """Cron: how scheduled jobs run where they say nothing of their own"""
+
+    timezone: Annotated[str, AfterValidator(_read_zone)] = Field(
+        "UTC",
+        description="Where the times of a schedule are meant, unless the job or its tenant has a zone of its own.",
+        json_schema_extra={"expected": "the name of a time zone, for instance Europe/Berlin"},
+    )
+    max_retries: Whole = _whole(3, 0, 20, "retries", "How often a run that failed is tried again.")
+    retry_base: Whole = _whole(
+        2, 1, 3_600, "seconds", "How long before the first retry; each later one waits twice as long."
+    )
+    retry_max: Whole = _whole(30, 1, 86_400, "seconds", "The longest wait before a retry.")
+    lease: Whole = _whole(
+        300,
+        10,
+        3_600,
+        "seconds",
+        "How long after a gateway has died another one takes its runs over. Renewed while the gateway lives.",
+    )
+    run_timeout: Whole = _whole(
+        600, 1, 86_400, "seconds", "How long one run of a job may take, counted from when it has its slot."
+    )
+    catch_up: Annotated[CatchUp, BeforeValidator(_read_choice)] = Field(
+        "one",
+        description="What becomes of times that passed while nobody was there. one: the job runs once for all of them."
+        " skip: it goes on with the next one.",
+    )
+    grace: Whole = _whole(
+        604_800, 0, 31_536_000, "seconds", "What is later than this is not run any more but recorded as missed."
+    )
+    jitter_threshold: Whole = _whole(
+        3, 1, 10_000, "jobs", "When more than this are due at once, their starts are spread out."
+    )
+    max_jitter: Whole = _whole(30, 0, 3_600, "seconds", "Over how long such starts are spread.")
+    poll: Whole = _whole(
+        30, 1, 3_600, "seconds", "How often the store is asked for due jobs although nothing was heard from it."
+    )
+
+
 class ShutdownSettings(Group):
     """Shutdown"""
 
@@ -141,6 +187,7 @@ class Settings(SettingsTree):
     lane: LaneSettings = LaneSettings()
     queue: QueueSettings = QueueSettings()
     session: SessionSettings = SessionSettings()
+    cron: CronSettings = CronSettings()
     shutdown: ShutdownSettings = ShutdownSettings()
     mode: Annotated[StoreMode, BeforeValidator(_read_choice)] = Field(
         "auto",

@@ -12,7 +12,7 @@ written in one place, so there is exactly one mapping from ends to words.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import trio
 
@@ -35,6 +35,15 @@ Written = TypeVar("Written")
 
 HELPER_LANE = "subagent"
 HELPER_POLICY = Policy(debounce_s=0, cap=1000)
+
+
+class Asking(Protocol):
+    """A run's context, as the helpers that work for it see it."""
+
+    helpers: int
+    """How many it has asked."""
+
+    def show(self, text: str) -> None: ...
 
 
 class Turns:
@@ -104,7 +113,7 @@ class RunContext:
         self._agent = agent
         self._session = messages[0].session
         self._channel = outbound.channel(self._session.channel)
-        self._helpers = 0
+        self.helpers = 0
         self.ids = [message.id for message in messages]
         self.texts = [message.text for message in messages]
 
@@ -129,7 +138,7 @@ class RunContext:
 class HelperContext:
     """What a helper may do: the same, except that people steer the run it works for."""
 
-    def __init__(self, run: Run, agent: Agent, above: RunContext) -> None:
+    def __init__(self, run: Run, agent: Agent, above: Asking) -> None:
         self._run = run
         self._agent = agent
         self._above = above
@@ -146,16 +155,16 @@ class HelperContext:
         return ()
 
 
-async def ask_helper(run: Run, agent: Agent, above: RunContext, task: str) -> str:
+async def ask_helper(run: Run, agent: Agent, above: Asking, task: str) -> str:
     """A helper has a session of its own and runs on the helpers' lane; it goes when the run that asked goes."""
 
     async def work(helper: Run) -> str:
         return await agent.help(task, HelperContext(helper, agent, above))
 
-    above._helpers += 1
+    above.helpers += 1
     ticket = run.schedule(
         Request(
-            session=f"sub:{run.id}:{above._helpers}",
+            session=f"sub:{run.id}:{above.helpers}",
             handler=work,
             lane=HELPER_LANE,
             tenant=run.request.tenant,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict
@@ -83,6 +84,7 @@ def variable_name(*parts: str) -> str:
     return f"{PREFIX}{'_'.join(parts)}".upper()
 
 
+@lru_cache
 def variables(tree: type[SettingsTree]) -> tuple[Variable, ...]:
     """List the variables of `tree` in the order in which it declares them."""
     return tuple(variable for _, members in _groups(tree) for variable in members)
@@ -124,6 +126,8 @@ def _variable(group: str, field: str, schema: Mapping[str, Any]) -> Variable:
 
 
 def _expected(schema: Mapping[str, Any]) -> str:
+    if "expected" in schema:
+        return str(schema["expected"])
     if "enum" in schema:
         return "one of " + ", ".join(schema["enum"])
     if schema.get("type") == "integer":

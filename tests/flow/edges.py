@@ -210,8 +210,8 @@ class TroubledStore:
     async def progress(self, reply: int, parts: int, live: str) -> bool:
         return await self._do("progress", lambda: self.inner.progress(reply, parts, live))
 
-    async def sent(self, reply: int) -> bool:
-        return await self._do("sent", lambda: self.inner.sent(reply))
+    async def sent(self, reply: int, *, failed: str = "") -> bool:
+        return await self._do("sent", lambda: self.inner.sent(reply, failed=failed))
 
     async def _do(self, verb: str, call: Callable[[], Awaitable[Answer]]) -> Answer:
         if verb in self.held:

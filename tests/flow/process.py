@@ -53,6 +53,13 @@ class Process:
         self._seen += found.end()
         return found.group()
 
+    def expect_status(self, pattern: str) -> str:
+        """Ask for the status until it matches."""
+        while True:
+            self.type("/status\n")
+            if re.search(pattern, lanes := self.expect(r"(?s)Lanes:.*?heartbeat +\d+ of \d+ running")):
+                return lanes
+
     def ends_with(self, code: int) -> str:
         """Wait for the end, check how it ended and that there was no traceback, and give all output."""
         deadline = time.monotonic() + DEADLINE_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -225,3 +226,61 @@ def test_odd_input_is_answered_like_any_other(tmp_path: Path) -> None:
         process.expect("I am the demo agent")
         process.end_input()
         assert "\x1b" not in process.ends_with(0)
+
+
+def test_a_job_answers_at_the_prompt_and_outlives_a_kill(tmp_path: Path) -> None:
+    """Its answers come while nobody types; killed and started again it goes on; cancelled it is gone. (L14, A1)"""
+    with in_terminal(tmp_path, queue_debounce=0) as process:
+        process.expect("> ")
+        process.type("/schedule every 1s: count to 1\n")
+        process.expect("Scheduled #1: Every second")
+        process.expect("I counted to 1.\r\n> ")
+        process.expect("I counted to 1.\r\n> ")
+        process.kill()
+    with in_terminal(tmp_path, queue_debounce=0) as process:
+        process.expect("I counted to 1.\r\n> ")
+        process.type("/cron\n")
+        process.expect("#1 Every second; ")
+        process.type("/cron cancel 1\n")
+        process.expect("Cancelled #1")
+        process.type("/cron\n")
+        process.expect("Nothing is scheduled.")
+        process.type("\x04")
+        process.ends_with(0)
+    log = tmp_path / "data" / "logs" / "scheduler.log"
+    events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
+    assert {"run_started", "run_succeeded"} <= set(events)
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_leaving_with_jobs_pending_is_at_once(tmp_path: Path) -> None:
+    """The end of the input ends it although something is scheduled, which is there the next time."""
+    with over_pipes(tmp_path) as process:
+        process.type("/schedule in 1 hour: tea\n")
+        process.end_input()
+        assert process.ends_with(0).startswith("Scheduled #1: Once, on ")
+    with over_pipes(tmp_path) as process:
+        process.type("/cron\n")
+        process.end_input()
+        assert process.ends_with(0).startswith("#1 Once, on ")
+
+
+def test_ctrl_c_at_the_prompt_leaves_while_a_job_runs(tmp_path: Path) -> None:
+    """A run of a job is not the chat's: nothing of the chat is to be stopped, so Ctrl-C leaves, and the job stays."""
+    with in_terminal(tmp_path, queue_debounce=0, shutdown_grace=0, cron_lease=10) as process:
+        process.expect("> ")
+        process.type("/schedule every 1s: count to 1000\n")
+        process.expect("takes it back.")
+        process.expect_status(r"cron +1 of 1 running")
+        process.type("\x03")
+        process.expect("Bye.\r\n")
+        output = process.ends_with(0)
+        assert "Stopped" not in output
+    assert "#1 Every second" in said_by(tmp_path, "/cron\n")
+
+
+def said_by(place: Path, text: str) -> str:
+    with over_pipes(place, shutdown_grace=0) as process:
+        process.type(text)
+        process.end_input()
+        return process.ends_with(0)

@@ -40,6 +40,24 @@ def test_a_chat_on_a_database_survives_its_process(tmp_path: Path, database: str
     assert not (tmp_path / "data").exists()
 
 
+def test_a_job_on_a_database_survives_its_process(tmp_path: Path, database: str) -> None:
+    """Killed, the next gateway goes on with it as soon as it holds the lease; its log is in the data directory."""
+    variables = {"queue_debounce": 0, "postgres_dsn": database, "postgres_lease": LEASE_S, "cron_lease": 10}
+    with in_terminal(tmp_path, **variables) as process:
+        process.expect("> ")
+        process.type("/schedule every 1s: count to 1\n")
+        process.expect("Scheduled #1: Every second")
+        process.expect("I counted to 1.")
+        process.kill()
+    with in_terminal(tmp_path, **variables) as process:
+        process.expect("I counted to 1.")
+        process.type("/cron cancel 1\n")
+        process.expect("Cancelled #1")
+        process.type("\x04")
+        process.ends_with(0)
+    assert "run_succeeded" in (tmp_path / "data" / "logs" / "scheduler.log").read_text()
+
+
 def test_a_gateway_that_ends_well_is_not_waited_for(tmp_path: Path, database: str) -> None:
     """Its lease ends with it: the next one begins at once."""
     for text in ("one", "two"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -12,6 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from gateway.app import Gateway, open_gateway
 from gateway.settings import load_settings
+from gateway.timetable import CronParts
 from store.memory import MemoryStore
 from store.records import CHAT_LEASE, DeliveryKey, Incoming, SessionKey
 from tests.flow.edges import FakeChannel, Scripted
@@ -19,6 +21,8 @@ from tests.flow.edges import FakeChannel, Scripted
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from cron.telling import Level
+    from store.jobs import Claim
     from store.memory_messages import MemoryMessages
     from store.protocols import MessageStore
 
@@ -45,6 +49,25 @@ def new_store() -> MemoryMessages:
     """A store whose week passes with the test's clock."""
     whole = MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=trio.current_time()))
     return whole.messages(whole.grant(CHAT_LEASE, "flow", timedelta(days=36_500)))
+
+
+@dataclass
+class Told:
+    """What cron says about itself."""
+
+    events: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+
+    def __call__(self, event: str, *, level: Level = "info", claim: Claim | None = None, **facts: object) -> None:
+        self.events.append((event, {"level": level, **facts}))
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.events]
+
+
+def cron_parts(whole: MemoryStore, told: Told | None = None) -> CronParts:
+    """Cron on this store, with the store's own clock and no chance in it."""
+    return CronParts(whole, "flow", whole.now, told or Told(), random=lambda: 0.5)
 
 
 class World:
@@ -84,12 +107,13 @@ async def open_world(
     store: MessageStore | None = None,
     agent: Scripted | None = None,
     channel: FakeChannel | None = None,
+    cron: CronParts | None = None,
     **variables: object,
 ) -> AsyncIterator[World]:
     """A gateway with these settings, given by the variables of the environment they are known by."""
     settings = load_settings({f"GOCLAW_{name.upper()}": str(value) for name, value in variables.items()}, None).settings
     store, agent, channel = store or new_store(), agent or Scripted(), channel or FakeChannel()
-    async with open_gateway(settings, store, agent, [channel]) as gateway:
+    async with open_gateway(settings, store, agent, [channel], cron) as gateway:
         yield World(gateway, store, agent, channel)
 
 
@@ -99,6 +123,6 @@ async def killed(
 ) -> AsyncIterator[World]:
     """A gateway that ends without a word when the block has run for that long: what is not in the store is gone."""
     with trio.move_on_after(after_s):
-        async with open_world(store, agent, FakeChannel(), **variables) as world:
+        async with open_world(store, agent, FakeChannel(), None, **variables) as world:
             yield world
             await trio.sleep_forever()

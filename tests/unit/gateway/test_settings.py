@@ -26,6 +26,17 @@ DEFAULTS = {
     "GOCLAW_SESSION_MAX_DM": 1,
     "GOCLAW_SESSION_MAX_GROUP": 3,
     "GOCLAW_SESSION_RUN_TIMEOUT": 600,
+    "GOCLAW_CRON_TIMEZONE": "UTC",
+    "GOCLAW_CRON_MAX_RETRIES": 3,
+    "GOCLAW_CRON_RETRY_BASE": 2,
+    "GOCLAW_CRON_RETRY_MAX": 30,
+    "GOCLAW_CRON_LEASE": 300,
+    "GOCLAW_CRON_RUN_TIMEOUT": 600,
+    "GOCLAW_CRON_CATCH_UP": "one",
+    "GOCLAW_CRON_GRACE": 604_800,
+    "GOCLAW_CRON_JITTER_THRESHOLD": 3,
+    "GOCLAW_CRON_MAX_JITTER": 30,
+    "GOCLAW_CRON_POLL": 30,
     "GOCLAW_SHUTDOWN_GRACE": 10,
     "GOCLAW_MODE": "auto",
     "GOCLAW_DATA_DIR": "~/.goclaw",
@@ -48,6 +59,17 @@ OTHERS = {
     "GOCLAW_SESSION_MAX_DM": 100,
     "GOCLAW_SESSION_MAX_GROUP": 100,
     "GOCLAW_SESSION_RUN_TIMEOUT": 86_400,
+    "GOCLAW_CRON_TIMEZONE": "Europe/Berlin",
+    "GOCLAW_CRON_MAX_RETRIES": 0,
+    "GOCLAW_CRON_RETRY_BASE": 3_600,
+    "GOCLAW_CRON_RETRY_MAX": 86_400,
+    "GOCLAW_CRON_LEASE": 10,
+    "GOCLAW_CRON_RUN_TIMEOUT": 86_400,
+    "GOCLAW_CRON_CATCH_UP": "skip",
+    "GOCLAW_CRON_GRACE": 0,
+    "GOCLAW_CRON_JITTER_THRESHOLD": 10_000,
+    "GOCLAW_CRON_MAX_JITTER": 0,
+    "GOCLAW_CRON_POLL": 3_600,
     "GOCLAW_SHUTDOWN_GRACE": 0,
     "GOCLAW_MODE": "standalone",
     "GOCLAW_DATA_DIR": "/data",
@@ -69,6 +91,17 @@ BEYOND = {
     "GOCLAW_SESSION_MAX_DM": ("0", "101"),
     "GOCLAW_SESSION_MAX_GROUP": ("0", "101"),
     "GOCLAW_SESSION_RUN_TIMEOUT": ("0", "86401"),
+    "GOCLAW_CRON_TIMEZONE": ("Berlin", "europe/berlin", "../etc/passwd", "localtime"),
+    "GOCLAW_CRON_MAX_RETRIES": ("-1", "21"),
+    "GOCLAW_CRON_RETRY_BASE": ("0", "3601"),
+    "GOCLAW_CRON_RETRY_MAX": ("0", "86401"),
+    "GOCLAW_CRON_LEASE": ("9", "3601"),
+    "GOCLAW_CRON_RUN_TIMEOUT": ("0", "86401"),
+    "GOCLAW_CRON_CATCH_UP": ("all",),
+    "GOCLAW_CRON_GRACE": ("-1", "31536001"),
+    "GOCLAW_CRON_JITTER_THRESHOLD": ("0", "10001"),
+    "GOCLAW_CRON_MAX_JITTER": ("-1", "3601"),
+    "GOCLAW_CRON_POLL": ("0", "3601"),
     "GOCLAW_SHUTDOWN_GRACE": ("-1", "601"),
     "GOCLAW_MODE": ("shared",),
     "GOCLAW_POSTGRES_LEASE": ("2", "301"),
@@ -283,6 +316,15 @@ def test_the_example_tells_meaning_range_unit_and_default() -> None:
         "# A whole number from 1 to 86400 (seconds). Default: 600.\n"
         "# GOCLAW_SESSION_RUN_TIMEOUT=600\n"
     ) in env_example(Settings)
+
+
+def test_a_zone_that_does_not_exist_is_told_with_an_example() -> None:
+    """A time zone is checked when goclaw starts, not when the first job is made."""
+    (problem,) = problems({"GOCLAW_CRON_TIMEZONE": "Berlin"})
+    assert str(problem) == (
+        'GOCLAW_CRON_TIMEZONE="Berlin": expected the name of a time zone, for instance Europe/Berlin'
+        " (set in the environment)"
+    )
 
 
 DSN = "postgresql://goclaw:hunter2@localhost/goclaw"
