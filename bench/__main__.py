@@ -7,10 +7,11 @@ import json
 import sys
 
 from bench.benchmark import say, target_table
+from bench.cron import BENCHMARK as CRON
 from bench.lanes import BENCHMARK as LANES
 from bench.store import BENCHMARK as STORE
 
-BENCHMARKS = {benchmark.name: benchmark for benchmark in (LANES, STORE)}
+BENCHMARKS = {benchmark.name: benchmark for benchmark in (LANES, STORE, CRON)}
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
