@@ -129,7 +129,10 @@ class Concluding:
         stretches = (Stretch(self.new_id(), *beyond, reason),) if beyond is not None and apart else ()
         last, count = (None, 1) if beyond is None or apart else (beyond.last, 1 + beyond.count)
         fate = Fate(TriggerState.SKIPPED, reason, last=last, count=count)
-        news = (skipped_news(job, reason, trigger.slot, last, count),)
+        news = (
+            skipped_news(job, reason, trigger.slot, last, count),
+            *(skipped_news(job, reason, one.first, one.last, one.count) for one in stretches),
+        )
         job = replace(job, last_slot=latest(beyond.last if beyond else trigger.slot, job.last_slot))
         job = clear_hints(job, latest(now, trigger.slot))
         if not job.recurring:
@@ -181,7 +184,9 @@ class Concluding:
         fate = Fate(TriggerState.FAILED, STOPPED if stopped else ended.error or ended.state.value)
         change = self._go_on(job, trigger, ended, now, fate, ok=stopped)
         after = change.job
-        if ended.agent_missing and not after.status.ended:
+        # A run that somebody asked for moves nothing of a schedule, so it does not pause one either.
+        pauses = trigger.kind.planned or job.spec.timing.kind == "webhook"
+        if ended.agent_missing and pauses and not after.status.ended:
             after = replace(after, status=JobStatus.PAUSED, reason=ended.error)
             change = replace(change, next=None)
         elif trigger.kind.planned and not job.recurring and not after.status.ended:
@@ -298,7 +303,7 @@ def failure_text(job: Job, trigger: Trigger, ended: Ended) -> str:
     why = ended.error or ended.state.value
     follows = {
         JobStatus.PAUSED: f" It is paused; /cron resume {job.id} when that is mended.",
-        JobStatus.FAILED: f" It will not run again by itself; /cron run {job.id} tries once more.",
+        JobStatus.FAILED: " It will not run again; /schedule makes a new one.",
     }.get(job.status, f" /cron why {job.id} tells more.")
     return f"{called(job)} failed{tries}: {why}.{follows}"
 

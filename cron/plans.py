@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 PAUSED = "paused"
 EDITED = "edited"
 CANCELLED = "cancelled"
-UNPLANNED = "unplanned"
 
 
 def begun(job: Job, new_id: NewId, *, at_once: bool = False) -> Change:

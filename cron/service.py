@@ -142,6 +142,7 @@ class CronService:
             raise AlreadyRunning
         self._status, self._started_at = Status.RUNNING, self._now()
         self._everything, self._ended = trio.CancelScope(), trio.Event()
+        ready = False
         try:
             with self._everything:
                 async with trio.open_nursery() as nursery:
@@ -151,7 +152,10 @@ class CronService:
                     nursery.start_soon(self._listen)
                     nursery.start_soon(self._poll)
                     task_status.started()
+                    ready = True
                     await self._loop(nursery)
+            if not ready:  # stopped before it was
+                task_status.started()
         finally:
             self._status = Status.STOPPED
             with trio.move_on_after(LAST_WORDS_S, shield=True):

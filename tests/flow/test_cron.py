@@ -447,8 +447,7 @@ async def test_a_failing_job_is_tried_again_and_then_told(autojump_clock: MockCl
         await trio.sleep(300)
         assert len(await here.runs()) == 4
         assert here.replies()[1:] == [
-            "Job #1 failed after 4 attempts: it went wrong."
-            " It will not run again by itself; /cron run 1 tries once more."
+            "Job #1 failed after 4 attempts: it went wrong. It will not run again; /schedule makes a new one."
         ]
         assert (await here.job()).status is JobStatus.FAILED
 

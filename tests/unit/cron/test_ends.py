@@ -95,6 +95,19 @@ async def test_a_missing_agent_pauses_the_job(autojump_clock: object) -> None:
     assert (await world.runs(job))[-1].state == "succeeded"
 
 
+async def test_a_missing_agent_of_a_run_that_was_asked_for_pauses_nothing(autojump_clock: object) -> None:
+    """The schedule is left alone, so that no slot of it goes unaccounted for. (C22, P5)"""
+    world = make_world()
+    world.runner.act = raises(AgentMissing("research"))  # type: ignore[assignment]
+    job = await world.add("0 * * * *", agent="research")
+    async with world.running():
+        await world.jobs.run_now(*job.key)
+        await trio.sleep(60)
+    after = await world.job(job)
+    assert (after.status, after.next_at) == (JobStatus.ACTIVE, job.next_at)
+    assert [run.state for run in await world.runs(job)] == ["failed"]
+
+
 async def test_a_run_that_a_person_stopped_is_no_failure(autojump_clock: object) -> None:
     """It is not tried again, does not count, and the schedule goes on."""
     world = make_world()

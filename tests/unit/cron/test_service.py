@@ -118,6 +118,22 @@ async def test_an_idle_service_stops_at_once(autojump_clock: object) -> None:
         assert trio.current_time() == pytest.approx(0.5)
 
 
+async def test_a_stop_before_it_was_ready_is_a_stop(autojump_clock: object) -> None:
+    """A store that does not answer at the start does not keep anybody from stopping it."""
+    world = make_world()
+    with pytest.MonkeyPatch.context() as patch:
+
+        async def never(self: object, worker: str) -> None:
+            await trio.sleep_forever()
+
+        patch.setattr(type(world.store.cron), "held", never)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(nursery.start, world.service.run)
+            await trio.sleep(1)
+            await world.service.stop()
+    assert world.service.status is Status.STOPPED
+
+
 async def test_no_more_is_claimed_than_can_begin(autojump_clock: object) -> None:
     """Leases do not tick in a queue: with two slots two are leased, and the rest waits in the store. (P3, G6)"""
     world = make_world(runner=ToldRunner(limit=2), options=Options(jitter_threshold=100))
