@@ -55,6 +55,11 @@ def plan(now: datetime, job: Job, *, not_before: datetime | None = None) -> Deci
 
 
 def decide(now: datetime, job: Job, not_before: datetime | None) -> Decision | None:
+    if job.spec.timing.kind == "at":  # a moment that somebody named: neither a pace nor a limit moves it
+        chosen = baseline(now, job, not_before)
+        if chosen is not None and job.paused_until is not None and job.paused_until > now:
+            return Decision(max(job.paused_until, chosen.at), "paused")
+        return chosen
     chosen = choose(now, job, not_before)
     if chosen is not None and job.paused_until is not None and job.paused_until > now:
         return Decision(job.paused_until, "paused")

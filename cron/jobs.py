@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from cron import plans
 from cron.durations import duration_text
@@ -19,7 +19,7 @@ from cron.phrases import parse_phrase
 from cron.schedule import schedule_of
 from cron.work import open_source
 from cron.zones import read_zone
-from store.jobs import LONGEST_MESSAGE, Fire, Hints, JobStatus, NewJob, Rules, TriggerKind
+from store.jobs import LONGEST_MESSAGE, Fire, Hints, JobStatus, NewJob, Rules, SessionKind, TriggerKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 200
 LONGEST_TIMEOUT = timedelta(days=1)
+LONGEST_SPAN = timedelta(days=36_500)
+SHORTEST_INTERVAL = timedelta(seconds=1)
+MOMENT = timedelta(seconds=1)
 MOST_RETRIES = 20
 HINT_LASTS = timedelta(hours=1)
 AS_SET = Rules()
@@ -54,7 +57,7 @@ class Wish:
     zone: str = ""
     rules: Rules = AS_SET
     deliver_to: SessionKey | None = None
-    session: str = "fresh"
+    session: SessionKind = "fresh"
     session_name: str = ""
     work_source: str = ""
     owner: str = ""
@@ -155,6 +158,7 @@ class CronJobs:
         return await self._change(tenant, job, plans.edited(edit, self._new_id))
 
     async def pause(self, tenant: str, job: int, reason: str = "", until: datetime | None = None) -> Job:
+        check_aware("until", until)
         if until is not None and until <= self._now():
             raise PastError(
                 f"a pause until {until:%Y-%m-%d %H:%M} is over already",
@@ -200,9 +204,15 @@ class CronJobs:
     ) -> Job:
         """What an agent proposes for its own job; it counts at once, and no longer than it lasts."""
         now = self._now()
-        for field, span in (("interval", interval), ("lasts", lasts)):
-            if span is not None and span <= timedelta(0):
-                raise BadInput(f"{field} {span} is no span of time", field=field, value=str(span), example="15m")
+        for field, span, least in (("interval", interval, self._options.agent_interval), ("lasts", lasts, MOMENT)):
+            if span is not None and not least <= span <= LONGEST_SPAN:
+                raise BadInput(
+                    f"{field} {span}: expected {duration_text(least)} to {LONGEST_SPAN.days} days",
+                    field=field,
+                    value=str(span),
+                    example="15m",
+                )
+        check_aware("next_at", next_at)
         if next_at is not None and next_at < now:
             raise PastError(
                 f"{next_at:%Y-%m-%d %H:%M} is past", field="next_at", value=str(next_at), example="in 1 hour"
@@ -253,7 +263,7 @@ class CronJobs:
             wish.name.strip(),
             wish.rules,
             wish.deliver_to,
-            one_of("session", wish.session, ("fresh", "named", "chat")),  # type: ignore[arg-type]
+            wish.session,
             wish.session_name,
             wish.work_source,
             wish.owner,
@@ -288,11 +298,20 @@ def check_schedule(schedule: Schedule, now: datetime) -> None:
             value=str(timing.at),
             example="in 1 hour",
         )
+    if timing.every is not None and timing.every < SHORTEST_INTERVAL:
+        raise BadInput(
+            f"an interval of {timing.every.total_seconds():g} s is too short: a job runs once a second at most",
+            field="schedule",
+            value=f"{timing.every.total_seconds():g}s",
+            example="every 10s",
+        )
 
 
 def check_spec(spec: NewJob) -> None:
     size = len(spec.message.encode(errors="replace"))
-    if not spec.message:
+    if not spec.agent.strip():
+        raise BadInput("no agent is named", field="agent", value=spec.agent, example="main")
+    if not spec.message.strip():
         raise BadInput(
             "the message is empty: say what is to be done", field="message", value="", example="in 1 hour: look at it"
         )
@@ -310,6 +329,7 @@ def check_spec(spec: NewJob) -> None:
             value=spec.name[:80],
             example="standup",
         )
+    one_of("session", spec.session, get_args(SessionKind))
     if spec.session == "named" and not spec.session_name:
         raise BadInput("a named session needs a name", field="session_name", value="", example="daily-report")
     if spec.session == "chat" and spec.deliver_to is None:
@@ -329,10 +349,20 @@ def check_rules(rules: Rules) -> None:
         ("max_interval", rules.max_interval),
         ("run_timeout", rules.run_timeout),
     ):
-        if span is not None and span <= timedelta(0):
-            raise BadInput(f"{field} {span} is no span of time", field=field, value=str(span), example="5m")
-    if rules.grace is not None and rules.grace < timedelta(0):
-        raise BadInput(f"grace {rules.grace} is negative", field="grace", value=str(rules.grace), example="1h")
+        if span is not None and not timedelta(0) < span <= LONGEST_SPAN:
+            raise BadInput(
+                f"{field} {span}: expected a span of up to {LONGEST_SPAN.days} days",
+                field=field,
+                value=str(span),
+                example="5m",
+            )
+    if rules.grace is not None and not timedelta(0) <= rules.grace <= LONGEST_SPAN:
+        raise BadInput(
+            f"grace {rules.grace}: expected none to {LONGEST_SPAN.days} days",
+            field="grace",
+            value=str(rules.grace),
+            example="1h",
+        )
     if rules.run_timeout is not None and rules.run_timeout > LONGEST_TIMEOUT:
         raise BadInput(
             f"run_timeout {rules.run_timeout} is longer than a day",
@@ -354,6 +384,16 @@ def check_rules(rules: Rules) -> None:
             field="min_interval",
             value=duration_text(least),
             example=duration_text(most),
+        )
+
+
+def check_aware(field: str, moment: datetime | None) -> None:
+    if moment is not None and moment.utcoffset() is None:
+        raise BadInput(
+            f"{field} {moment}: expected a time with its zone",
+            field=field,
+            value=str(moment),
+            example="2030-06-01T12:00:00Z",
         )
 
 

@@ -45,8 +45,10 @@ if TYPE_CHECKING:
 ON_TIME = timedelta(minutes=1)
 """A job that is not to catch up still fires if it is no later than this."""
 PUNCTUAL = timedelta(seconds=1)
-"""A start so soon after its slot counts as on the slot: else every interval would drift by what a start takes."""
+"""A start takes no longer than this."""
 REFIRE = timedelta(seconds=1)
+FREE_SHUTDOWNS = 3
+"""So many claims of a trigger may come to nothing; then a shutdown during its run is a failed attempt."""
 LOOK_AGAIN = timedelta(hours=1)
 """When a job of a disabled tenant is looked at again."""
 MICRO = timedelta(microseconds=1)
@@ -105,6 +107,10 @@ class Concluding:
             # What was not begun keeps its place; what was begun has lost no attempt.
             if not ended.run:
                 return Change(job, Fate(TriggerState.PENDING, SHUTDOWN, trigger.due_at))
+            if trigger.token - trigger.attempt >= FREE_SHUTDOWNS:
+                # A job that ends its own gateway would otherwise be begun anew for ever.
+                error = "the gateway was shut down over it again and again"
+                return self._failed(job, trigger, replace(ended, state=RunState.FAILED, error=error), now)
             news = finished_news("run.failed", job, trigger, replace(ended, error=SHUTDOWN), now, again=True)
             return Change(job, Fate(TriggerState.PENDING, SHUTDOWN, now, counts=False), news=(news,))
         if not ended.run:
@@ -144,7 +150,7 @@ class Concluding:
         if job.status is not JobStatus.ACTIVE:
             return None
         if reason == NO_WORK:
-            decision = replan(job, start_of(trigger, now), now, not_before=job.last_slot)
+            decision = replan(job, self._start_of(job, trigger, now), now, not_before=job.last_slot)
             return None if decision is None else self._next(decision)
         following = self._next(plan(now, job, not_before=job.last_slot))
         if reason == TENANT_DISABLED:
@@ -208,7 +214,7 @@ class Concluding:
         started = ended.started_at or now
         before = latest(trigger.slot, job.last_slot)
         failures = job.failures
-        after = after_run(job, start_of(trigger, started), now, ok, not_before=before)
+        after = after_run(job, self._start_of(job, trigger, started), now, ok, not_before=before)
         after = seen(replace(after, last_run_at=started, last_slot=before), ended)
         if ended.state is RunState.CANCELLED:
             after = replace(after, failures=failures)
@@ -229,7 +235,7 @@ class Concluding:
         if gone:
             after = replace(after, last_slot=latest(before, gone[-1].slots.last))
         if following is None:
-            decision = replan(after, start_of(trigger, started), now, not_before=after.last_slot)
+            decision = replan(after, self._start_of(job, trigger, started), now, not_before=after.last_slot)
             following = None if decision is None else self._next(decision)
         stretches = tuple(Stretch(self.new_id(), *one.slots, one.reason) for one in gone)
         news = tuple(skipped_news(job, one.reason, *one.slots) for one in gone)
@@ -243,9 +249,19 @@ class Concluding:
         missed = passed(job, trigger, since, began)
         # A clock that was set back during the run does not bring back what had passed when it began.
         upto = max(now, started)
+        # An interval is counted from the run, so none passes while it goes on.
         running = passed(job, trigger, max(began, since), upto) if job.spec.timing.kind == "cron" else None
         found = ((MISSED, missed), (ALREADY_RUNNING, running))
         return [Passed(reason, slots) for reason, slots in found if slots is not None]
+
+    def _start_of(self, job: Job, trigger: Trigger, started: datetime) -> datetime:
+        """What the next distance is counted from: the slot, unless the start was later than a start may be.
+
+        Else every interval would drift by what a start takes, or by the jitter that many at once are spread with.
+        """
+        span = job.spec.timing.every or PUNCTUAL * 2
+        late, forgiven = started - trigger.slot, min(self.options.max_jitter + PUNCTUAL, span / 2)
+        return trigger.slot if timedelta(0) <= late <= forgiven else started
 
     def _next(self, decision: Decision) -> Next:
         return Next(self.new_id(), decision.at, decision.at, decision.source, trace=self._trace())
@@ -260,19 +276,14 @@ def passed(job: Job, trigger: Trigger, after: datetime, upto: datetime) -> Misse
     in_force = {"cron": "baseline-cron", "every": "baseline-interval"}.get(timing.kind)
     if trigger.source != in_force or upto <= after:
         return None
-    if timing.kind == "every" and job.failures:
-        return None  # it kept a longer distance than its interval: there were no slots in between
+    if timing.kind == "every" and (job.failures or job.spec.rules.anchor == "completion"):
+        return None  # it keeps another distance than that from slot to slot: there were none in between
     return schedule_of(timing).missed(after, upto)
 
 
 def edited(job: Job, ended: Ended) -> bool:
     """The job follows another schedule by now: what passed were slots of neither."""
     return job.spec.timing != ended.claim.job.spec.timing
-
-
-def start_of(trigger: Trigger, started: datetime) -> datetime:
-    """What the next distance is counted from."""
-    return trigger.slot if timedelta(0) <= started - trigger.slot <= PUNCTUAL else started
 
 
 def wanted(job: Job, trigger: Trigger) -> bool:

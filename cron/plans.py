@@ -154,6 +154,23 @@ def woken(new_id: NewId) -> Decide:
     return decide
 
 
+def brought_back(new_id: NewId) -> Decide:
+    """After the clock was set back: an interval that was counted from a time that never was is counted anew.
+
+    A cron job waits for its slot: those before it are settled, and none is settled twice.
+    """
+
+    def decide(job: Job, trigger: Trigger | None, now: datetime) -> Change | None:
+        if job.spec.timing.kind != "every" or trigger is None or has_come(trigger, now):
+            return None
+        following = planned(job, now, new_id)
+        if following is None or following.slot >= trigger.slot:
+            return None
+        return Change(job, withdraw=True, next=following)
+
+    return decide
+
+
 def revived(new_id: NewId) -> Decide:
     """A job that should have a trigger and has none gets one: the schedule does not die."""
 

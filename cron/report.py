@@ -31,7 +31,7 @@ BECAUSE: dict[Source, str] = {
     "paused": "it is paused until then",
 }
 REASONS = {
-    "missed": "missed: nobody was there to run them, or they were too late",
+    "missed": "missed: they came due while nobody could run them",
     "already_running": "passed while the run before them went on",
     "no_work": "there was nothing to do",
     "tenant_disabled": "the tenant was switched off",
@@ -74,7 +74,9 @@ def listed(jobs: Sequence[Job], now: datetime) -> str:
 
 def line(job: Job, now: datetime) -> str:
     schedule = schedule_of(job.spec.timing)
-    state = f"next {when(job.next_at, schedule.zone)}" if job.next_at and job.status is JobStatus.ACTIVE else job.status
+    state: str = job.status
+    if job.next_at is not None and job.status is JobStatus.ACTIVE:
+        state = f"next {when(job.next_at, schedule.zone)}" if job.next_at > now else "due now"
     name = f"{job.spec.name}: " if job.spec.name else ""
     last = f", last {job.last_state}" if job.last_state is not None else ""
     return f"#{job.id} {schedule.words()}; {state}{last}. {name}{excerpt(job.spec.message)}"

@@ -156,6 +156,7 @@ class Runs:
         except trio.Cancelled:
             # The process ends at once. How it ended, or that it has not, is said if the store still listens.
             with trio.move_on_after(LAST_WORDS_S, shield=True):
+                await self._let_go_of_item(held, ended)
                 await self._settle(held, ended or given_back(held))
             raise
         finally:
@@ -189,6 +190,13 @@ class Runs:
                 self._tell("lease_lost", level="warning", claim=held.claim)
                 held.scope.cancel()
 
+    def give_back_waiting(self) -> None:
+        """Nothing new begins: what has not begun is somebody else's."""
+        for held in self.holding.values():
+            if held.run is None:
+                held.closing = True
+                held.scope.cancel()
+
     def close(self) -> None:
         """Give everything back that has not ended: it costs no attempt."""
         for held in self.holding.values():
@@ -212,7 +220,7 @@ class Runs:
         with held.scope:
             await trio.sleep(wait_s)
             ended = await self._begin(held, run)
-        await self._let_go_of_item(held, run, ended)
+        await self._let_go_of_item(held, ended)
         if held.scope.cancelled_caught:
             return given_back(held) if held.closing or held.run is None else lease_lost(held)
         return ended
@@ -221,7 +229,7 @@ class Runs:
         """Get the item, write the run down, have it carried out. None if somebody else has the trigger by now."""
         claim = held.claim
         try:
-            item = await self._item(held, run)
+            item = await self._item(held)
         except Exception as error:  # noqa: BLE001 - whatever a work source raises is the end of the run it was asked for
             held.run = await self._start(claim, run)
             permanent = isinstance(error, (BadInput, PermanentFailure))
@@ -235,27 +243,29 @@ class Runs:
         self._tell("run_started", claim=claim, run_id=run, attempt=held.run.attempt)
         return await self._carried_out(held, held.run, item)
 
-    async def _item(self, held: Held, run: str) -> WorkItem | None:
+    async def _item(self, held: Held) -> WorkItem | None:
         name = held.claim.job.spec.work_source
         if not name:
             return None
-        source = open_source(name)
-        item = await source.next(run)
+        source, key = open_source(name), held.claim.trigger.id
+        await source.release(key)  # what an owner before us had taken and could not give back
         held.item_of = source
-        return item
+        return await source.next(key)
 
-    async def _let_go_of_item(self, held: Held, run: str, ended: Ended | None) -> None:
+    async def _let_go_of_item(self, held: Held, ended: Ended | None) -> None:
         """Done, failed for good, or for somebody else: also when the run died."""
-        if held.item_of is None:
+        source, held.item_of = held.item_of, None
+        if source is None:
             return
+        key = held.claim.trigger.id
         with trio.CancelScope(shield=True):
             try:
                 if ended is not None and ended.state is RunState.SUCCEEDED:
-                    await held.item_of.done(run)
+                    await source.done(key)
                 elif ended is not None and ended.state is not RunState.CANCELLED and self._last(held, ended):
-                    await held.item_of.failed(run, ended.error)
+                    await source.failed(key, ended.error)
                 else:
-                    await held.item_of.release(run)
+                    await source.release(key)
             except Exception as error:  # noqa: BLE001 - the run is over in any case; its item is named in the log
                 self._tell("item_stuck", level="error", claim=held.claim, error=one_line(error))
 
@@ -312,7 +322,7 @@ class Runs:
             return Ended(claim, reason=SHUTDOWN)
         if claim.job.spec.work_source:
             try:
-                await open_source(claim.job.spec.work_source).release(lost.id)
+                await open_source(claim.job.spec.work_source).release(claim.trigger.id)
             except Exception as error:  # noqa: BLE001 - the run is over in any case; its item is named in the log
                 self._tell("item_stuck", level="error", claim=claim, error=one_line(error))
         late = claim.claimed_at >= lost.started_at + self._options.timeout(claim.job.spec)

@@ -25,7 +25,7 @@ from store.cron_protocol import DUE, JOBS
 from store.protocols import POLL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from cron.options import Options
@@ -71,9 +71,12 @@ class CronService:
         new_id: Callable[[], str],
         random: Callable[[], float],
         settled: Callable[[], None] = lambda: None,
+        lanes: Callable[[], Mapping[str, object]] = dict,
         look_s: float = LOOK_S,
     ) -> None:
-        """``look_s`` is for simulations of years, in which nobody sets a clock unawares."""
+        """``lanes`` goes into what is kept about the machine. ``look_s`` is for simulations of years, in which nobody
+        sets a clock unawares.
+        """
         self._store = store
         self._cron = store.cron
         self._runner = runner
@@ -96,7 +99,9 @@ class CronService:
             freed=self._freed,
             settled=settled,
         )
-        self._upkeep = Upkeep(store, self._runs, options, worker=worker, persist=persist, tell=tell, new_id=new_id)
+        self._upkeep = Upkeep(
+            store, self._runs, options, worker=worker, persist=persist, tell=tell, new_id=new_id, lanes=lanes
+        )
         self._status = Status.STOPPED
         self._started_at: datetime | None = None
         self._check_count = self._trigger_count = 0
@@ -110,6 +115,7 @@ class CronService:
         self._unsure = False
         """An answer to a claim was lost: the store may have leased us something."""
         self._clocks: tuple[datetime, float] | None = None
+        self._went_back = False
         self._everything = trio.CancelScope()
         self._ended = trio.Event()
         self._idle = trio.Event()
@@ -170,6 +176,7 @@ class CronService:
         if self._status is Status.STOPPED:
             return
         self._status = Status.STOPPING
+        self._runs.give_back_waiting()
         self.poke()
         if wait:
             with trio.move_on_after(within.total_seconds()):
@@ -206,7 +213,12 @@ class CronService:
     async def _check(self, nursery: trio.Nursery) -> None:
         self._check_count += 1
         now = self._last_check_at = self._now()
-        self._notice_jump(now)
+        if self._has_jumped(now):
+            # By the new time our leases may be over although we live: nobody, we included, shall take them for lost.
+            await self._runs.renew(list(self._runs.holding.values()))
+        if self._went_back:
+            await self._upkeep.bring_back()
+            self._went_back = False
         self._blocked_s = 0.0
         if not self._look and (self._due_at is None or self._due_at > now):
             return
@@ -270,16 +282,19 @@ class CronService:
         self._idle.set()
         self.poke()
 
-    def _notice_jump(self, now: datetime) -> None:
+    def _has_jumped(self, now: datetime) -> bool:
         """A clock that was set, or a machine that slept: what is due may have changed by that."""
-        steady = trio.current_time()
-        if self._clocks is not None:
-            wall_before, steady_before = self._clocks
-            jump = (now - wall_before) - timedelta(seconds=steady - steady_before)
-            if abs(jump) > JUMP:
-                self._tell("clock_jumped", level="warning", seconds=jump.total_seconds())
-                self._look = True
+        before, steady = self._clocks, trio.current_time()
         self._clocks = now, steady
+        if before is None:
+            return False
+        jump = (now - before[0]) - timedelta(seconds=steady - before[1])
+        if abs(jump) <= JUMP:
+            return False
+        self._tell("clock_jumped", level="warning", seconds=jump.total_seconds())
+        self._look = True
+        self._went_back = self._went_back or jump < timedelta(0)
+        return True
 
     # ── beside the loop ──────────────────────────────────────────────────────────────────────────────────────────────
 

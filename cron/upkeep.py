@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 import psutil
 import trio
 
-from cron.plans import revived
+from cron.outcome import TENANT_DISABLED
+from cron.plans import brought_back, revived, woken
+from store.jobs import JobStatus
 from store.protocols import StoreError
 from store.records import Reading, WorkerStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from cron.options import Options
     from cron.run import Persist, Runs
     from cron.telling import Tell
+    from store.jobs import Job
     from store.protocols import Store
 
 AT_A_TIME = 100
@@ -39,6 +42,7 @@ class Upkeep:
         persist: Persist,
         tell: Tell,
         new_id: Callable[[], str],
+        lanes: Callable[[], Mapping[str, object]],
     ) -> None:
         self._store = store
         self._cron = store.cron
@@ -48,6 +52,7 @@ class Upkeep:
         self._persist = persist
         self._tell = tell
         self._new_id = new_id
+        self._lanes = lanes
 
     async def first(self) -> None:
         """Before anything is claimed."""
@@ -78,6 +83,7 @@ class Upkeep:
     async def look_around(self) -> None:
         await self.settle_orphans()
         await self.revive()
+        await self.wake()
 
     async def settle_orphans(self) -> None:
         silent = self._options.beat * self._options.missed_beats
@@ -98,6 +104,27 @@ class Upkeep:
             if len(dead) < AT_A_TIME:
                 return
 
+    async def wake(self) -> None:
+        """Jobs that were paused with their tenant go on with it, also if whoever enabled it died over that."""
+        for tenant in await self._store.tenants():
+            async for job in self._jobs(tenant.id, JobStatus.PAUSED):
+                if tenant.enabled and job.reason == TENANT_DISABLED:
+                    await self._cron.change_job(*job.key, woken(self._new_id))
+
+    async def bring_back(self) -> None:
+        """After the clock was set back."""
+        for tenant in await self._store.tenants():
+            async for job in self._jobs(tenant.id, JobStatus.ACTIVE):
+                if job.spec.timing.kind == "every":
+                    await self._cron.change_job(*job.key, brought_back(self._new_id))
+
+    async def _jobs(self, tenant: str, status: JobStatus) -> AsyncIterator[Job]:
+        after = 0
+        while page := await self._cron.jobs(tenant, statuses=(status,), after=after, limit=AT_A_TIME):
+            for job in page:
+                yield job
+            after = page[-1].id
+
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             await trio.sleep(seconds)
@@ -114,6 +141,7 @@ class Upkeep:
             active_runs=runs,
             cpu_percent=measured(psutil.cpu_percent),
             memory_mb=measured(used_memory),
+            context={"lanes": dict(self._lanes())},
         )
 
 
@@ -121,7 +149,7 @@ def measured(figure: Callable[[], float]) -> float | None:
     """A figure that cannot be read is left out; it never stops anything."""
     try:
         return float(figure())
-    except (psutil.Error, OSError, ValueError):
+    except Exception:  # noqa: BLE001 - whatever the system says, a figure is worth nothing compared with the beat
         return None
 
 

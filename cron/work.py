@@ -1,12 +1,14 @@
 """What a run is given to do: the job's message, and an item from a work source if the job names one.
 
-    next(run) ──▶ an item, this run's alone ──▶ done(run) | failed(run) | release(run): somebody else may have it
+    next(key) ──▶ an item, this one's alone ──▶ done(key) | failed(key) | release(key): somebody else may have it
 
-A source knows a taken item by the run that took it, so whoever finds out that a run was lost can release its item.
+A source knows a taken item by a key, that of the trigger it is worked on for. One owner at a time has a trigger, so
+whoever has it next can release what an owner that died had taken, whether its run was written down or not.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -36,17 +38,17 @@ class WorkItem:
 
 
 class WorkSource(Protocol):
-    async def next(self, run: str) -> WorkItem | None:
-        """An item that nobody else works on, this run's from now on; None if there is nothing to do."""
+    async def next(self, key: str) -> WorkItem | None:
+        """An item that nobody else works on, taken under this key; None if there is nothing to do."""
 
-    async def done(self, run: str) -> None:
-        """The run's item is finished."""
+    async def done(self, key: str) -> None:
+        """The item under this key is finished."""
 
-    async def failed(self, run: str, error: str) -> None:
-        """The run's item could not be done, and no further attempt is made."""
+    async def failed(self, key: str, error: str) -> None:
+        """It could not be done, and no further attempt is made."""
 
-    async def release(self, run: str) -> None:
-        """The run's item, if it has one, waits again."""
+    async def release(self, key: str) -> None:
+        """What was taken under this key, if anything, waits again."""
 
 
 def prompt(message: str, item: WorkItem | None) -> str:
@@ -69,25 +71,25 @@ def prompt(message: str, item: WorkItem | None) -> str:
 class FolderSource:
     """Each file in a folder is an item, in the order of their names. Hidden files and folders are none.
 
-    A file that is taken is moved to `in-progress/<run>--<name>`, and from there to `done` or `failed`, or back.
-    Moving is what decides between two who want the same one.
+    A file that is taken is moved to `in-progress/<key>/`, and from there to `done` or `failed`, or back. Moving is what
+    decides between two who want the same one. One that cannot be moved is in nobody's way.
     """
 
     folder: Path
 
-    async def next(self, run: str) -> WorkItem | None:
-        return await trio.to_thread.run_sync(self._take, run)
+    async def next(self, key: str) -> WorkItem | None:
+        return await trio.to_thread.run_sync(self._take, key)
 
-    async def done(self, run: str) -> None:
-        await trio.to_thread.run_sync(self._move, run, DONE)
+    async def done(self, key: str) -> None:
+        await trio.to_thread.run_sync(self._move, key, DONE)
 
-    async def failed(self, run: str, error: str) -> None:
-        await trio.to_thread.run_sync(self._move, run, FAILED)
+    async def failed(self, key: str, error: str) -> None:
+        await trio.to_thread.run_sync(self._move, key, FAILED)
 
-    async def release(self, run: str) -> None:
-        await trio.to_thread.run_sync(self._move, run, "")
+    async def release(self, key: str) -> None:
+        await trio.to_thread.run_sync(self._move, key, "")
 
-    def _take(self, run: str) -> WorkItem | None:
+    def _take(self, key: str) -> WorkItem | None:
         try:
             names = sorted(one.name for one in self.folder.iterdir() if one.is_file() and not one.name.startswith("."))
         except OSError as error:
@@ -95,22 +97,27 @@ class FolderSource:
                 f"the work folder {self.folder} cannot be read: {error.strerror}. Make it, or edit the job.",
                 folder=str(self.folder),
             ) from error
-        (self.folder / IN_PROGRESS).mkdir(exist_ok=True)
+        place = self.folder / IN_PROGRESS / key
+        place.mkdir(parents=True, exist_ok=True)
         for name in names:
-            taken = self.folder / IN_PROGRESS / f"{run}--{name}"
+            taken = place / name
             try:
                 (self.folder / name).rename(taken)
-            except FileNotFoundError:  # somebody else was first
+                return WorkItem(name, "folder", str(self.folder / name), body_of(taken))
+            except OSError:  # somebody else was first, or nobody can have it
                 continue
-            return WorkItem(name, "folder", str(self.folder / name), body_of(taken))
+        place.rmdir()
         return None
 
-    def _move(self, run: str, where: str) -> None:
+    def _move(self, key: str, where: str) -> None:
         """To that folder below, or back; a name that is taken there gets a number."""
-        for taken in (self.folder / IN_PROGRESS).glob(f"{run}--*"):
+        place = self.folder / IN_PROGRESS / key
+        for taken in place.iterdir() if place.is_dir() else ():
             target = self.folder / where
             target.mkdir(exist_ok=True)
-            taken.rename(free_name(target, taken.name.removeprefix(f"{run}--")))
+            taken.rename(free_name(target, taken.name))
+        with suppress(OSError):
+            place.rmdir()
 
 
 def body_of(path: Path) -> str:

@@ -131,7 +131,7 @@ async def open_gateway(
             timetable = None
             if cron is not None:
                 runner = LaneRunner(scheduler, {MAIN_AGENT: agent})
-                timetable = Timetable(cron, cron_options(settings), runner, settled=outbound.poke)
+                timetable = Timetable(cron, cron_options(settings), runner, outbound.poke, partial(in_lanes, scheduler))
             control = Control(services, store, scheduler, outbound, quiet, in_hand, timetable)
             inbound = Inbound(settings, store, scheduler, turns, control, endings, in_hand)
             left = await set_aside_poison(endings, await persist(store.resume))
@@ -147,6 +147,12 @@ async def open_gateway(
             finally:
                 turns.give_up()
         services.cancel_scope.cancel()
+
+
+def in_lanes(scheduler: Scheduler) -> dict[str, object]:
+    """How busy each lane is, for the record of the machine."""
+    lanes = scheduler.statistics().lanes
+    return {lane.name: {"active": lane.active, "limit": lane.limit, "waiting": lane.waiting} for lane in lanes}
 
 
 async def set_aside_poison(endings: Endings, messages: Sequence[Message]) -> list[Message]:

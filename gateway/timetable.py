@@ -24,7 +24,7 @@ from gateway.commands import counted
 from gateway.persist import persist
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from cron.run import Runner
@@ -59,7 +59,14 @@ class CronParts:
 class Timetable:
     """Cron at work: jobs to be asked for, and a service that fires them."""
 
-    def __init__(self, parts: CronParts, options: Options, runner: Runner, settled: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        parts: CronParts,
+        options: Options,
+        runner: Runner,
+        settled: Callable[[], None],
+        lanes: Callable[[], Mapping[str, object]] = dict,
+    ) -> None:
         self.now = parts.now
         self.store = parts.store
         self._tell = parts.tell
@@ -74,6 +81,7 @@ class Timetable:
             new_id=parts.new_id,
             random=parts.random,
             settled=settled,
+            lanes=lanes,
         )
         self.jobs = CronJobs(
             parts.store, options, now=parts.now, new_id=parts.new_id, persist=persist, poke=self.service.poke

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
+from cron.errors import BadInput
 from cron.options import Options
 from tests.unit.cron.world import BEGINNING, WallClock, make_world
 
@@ -123,17 +124,49 @@ async def test_a_far_away_job_neither_spins_nor_is_forgotten(autojump_clock: obj
 
 
 async def test_a_short_interval_never_refires_inside_a_second(autojump_clock: object) -> None:
-    """A run that outlasts a tiny interval is followed a second later, not at once. (30)"""
+    """A run that outlasts its interval is followed a second later, not at once; shorter ones are refused. (30)"""
     world = make_world()
 
     async def slow(work: Work) -> str:
-        await trio.sleep(0.4)
+        await trio.sleep(1.4)
         return "ok"
 
     world.runner.act = slow
-    job = await world.add("every 0.1s")
-    await world.live(timedelta(seconds=10))
+    with pytest.raises(BadInput, match="once a second at most"):
+        await world.add("every 0.1s")
+    job = await world.add("every 1s")
+    await world.live(timedelta(seconds=20))
     runs = await world.runs(job)
-    assert 5 <= len(runs) <= 8
+    assert 6 <= len(runs) <= 9
     gaps = [later.started_at - earlier.ended_at for earlier, later in pairwise(runs) if earlier.ended_at]
     assert min(gaps) >= timedelta(seconds=1)
+
+
+async def test_a_clock_set_forward_beyond_the_lease_kills_no_run(autojump_clock: object) -> None:
+    """The process lives, so its leases are renewed before anybody looks for lost ones. (R6)"""
+    world = make_world(options=Options(max_retries=0))
+
+    async def slow(work: Work) -> str:
+        await trio.sleep(60)
+        return "ok"
+
+    world.runner.act = slow
+    job = await world.add("in 1 minute")
+    async with world.running():
+        await trio.sleep(70)
+        world.wall.jump(HOUR)
+        await trio.sleep(120)
+    assert [run.state for run in await world.runs(job)] == ["succeeded"]
+
+
+async def test_a_clock_that_was_wrong_for_a_moment_silences_no_interval(autojump_clock: object) -> None:
+    """A day ahead for twenty seconds: afterwards the job goes on in its own pace. (R6, P9)"""
+    world = make_world()
+    job = await world.add("every 5 minutes")
+    async with world.running():
+        await trio.sleep(60)
+        world.wall.jump(DAY)
+        await trio.sleep(20)
+        world.wall.jump(-DAY)
+        await trio.sleep(3600)
+    assert len(await world.runs(job)) >= 12

@@ -423,9 +423,13 @@ def test_a_plan_keeps_its_promises(now: datetime, job: Job) -> None:
     assert decision.at >= now
     assert decision.at > now or decision.source == "ai-oneshot" or job.spec.timing.kind == "at"
     if job.paused_until is not None and job.paused_until > now:
-        assert decision == (job.paused_until, "paused")
+        least = max(job.paused_until, job.spec.timing.at or now)
+        assert decision == (least, "paused")
         return
     assert decision.source != "paused"
+    if job.spec.timing.at is not None:  # a moment that somebody named stays what it is
+        assert decision == (max(job.spec.timing.at, now), "baseline-cron")
+        return
     rules = job.spec.rules
     assert rules.min_interval is None or decision.at >= now + rules.min_interval
     assert rules.max_interval is None or decision.at <= now + rules.max_interval

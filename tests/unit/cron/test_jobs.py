@@ -71,7 +71,17 @@ async def test_an_edit_is_checked_like_a_new_job() -> None:
     """A bad edit changes nothing."""
     world = make_world()
     job = await world.add("every 1 hour")
-    for bad in ({"when": "99 * * * *"}, {"message": ""}, {"zone": "Nowhere"}, {"rules": {"min_interval": -MINUTE}}):
+    for bad in (
+        {"when": "99 * * * *"},
+        {"when": "every 0.05s"},
+        {"message": ""},
+        {"message": "  "},
+        {"agent": ""},
+        {"session": "bogus"},
+        {"zone": "Nowhere"},
+        {"rules": {"min_interval": -MINUTE}},
+        {"rules": {"max_interval": timedelta.max}},
+    ):
         with pytest.raises(BadInput):
             await world.jobs.edit(*job.key, **bad)
     assert await world.job(job) == job
@@ -217,7 +227,15 @@ async def test_an_agent_may_not_schedule_a_storm() -> None:
 
 @pytest.mark.parametrize(
     "hint",
-    [{"interval": timedelta(0)}, {"interval": -MINUTE}, {"lasts": timedelta(0)}, {"next_at": BEGINNING - MINUTE}],
+    [
+        {"interval": timedelta(0)},
+        {"interval": -MINUTE},
+        {"interval": timedelta(seconds=30)},
+        {"lasts": timedelta(0)},
+        {"lasts": timedelta.max},
+        {"next_at": BEGINNING - MINUTE},
+        {"next_at": BEGINNING.replace(tzinfo=None)},
+    ],
 )
 async def test_a_bad_hint_is_refused(hint: dict[str, Any]) -> None:
     """And the job stays as it was."""
@@ -271,6 +289,27 @@ async def test_a_disabled_tenant_fires_nothing_and_goes_on_when_enabled(autojump
     triggers = await world.triggers(recurring)
     assert sum(trigger.count for trigger in triggers if trigger.state == "skipped") == 15
     assert not await world.jobs.enable_tenant("nobody", True)
+
+
+async def test_a_tenant_that_was_enabled_by_somebody_who_died_over_it_goes_on(autojump_clock: object) -> None:
+    """The next round of upkeep finds what was paused with it. (A28)"""
+    world = make_world()
+    await world.store.create_tenant("t")
+    once = await world.add("in 5 minutes", tenant="t")
+    await world.jobs.enable_tenant("t", False)
+    await world.live(10 * MINUTE)
+    assert (await world.job(once)).status is JobStatus.PAUSED
+    await world.store.enable_tenant("t", True)
+    await world.live(MINUTE)
+    assert (await world.job(once)).status is JobStatus.COMPLETED
+
+
+async def test_neither_limits_nor_hints_move_a_one_shot(autojump_clock: object) -> None:
+    """It was asked for at a moment, and that is when it runs."""
+    world = make_world()
+    job = await world.add("in 5 hours", rules=Rules(max_interval=HOUR))
+    hinted = await world.jobs.hint(*job.key, interval=2 * MINUTE)
+    assert job.next_at == hinted.next_at == BEGINNING + 5 * HOUR
 
 
 async def test_the_zone_of_a_job_comes_from_its_tenant_then_the_settings() -> None:

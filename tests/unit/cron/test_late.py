@@ -109,6 +109,15 @@ async def test_a_run_longer_than_its_interval_never_overlaps_and_is_never_skippe
         assert all(earlier.ended_at and later.started_at >= earlier.ended_at for earlier, later in pairwise(runs))
 
 
+async def test_jitter_does_not_make_intervals_drift(autojump_clock: object) -> None:
+    """Spread or not, the next slot is an interval after the slot before. (31)"""
+    world = make_world(runner=ToldRunner(limit=10), random=lambda: 1.0)
+    jobs = [await world.add("every 10 minutes", str(number)) for number in range(5)]
+    await world.live(35 * MINUTE)
+    for job in jobs:
+        assert [one.slot - BEGINNING for one in await world.triggers(job)] == [10 * MINUTE * n for n in (1, 2, 3, 4)]
+
+
 async def test_queueing_fires_once_after_a_long_run(autojump_clock: object) -> None:
     """With overlap queue the last slot that passed runs afterwards, and the others are one row. (H8)"""
     world = make_world()

@@ -59,13 +59,14 @@ async def test_an_owner_that_cannot_renew_lets_its_run_die_in_time(autojump_cloc
         await trio.lowlevel.checkpoint()
         raise StoreUnavailable("the database is away")
 
-    async def refused(*args: object) -> tuple[bool, ...]:
+    async def refused(*args: object, **named: object) -> tuple[bool, ...]:
         await trio.lowlevel.checkpoint()
         raise StoreUnavailable("the database is away")
 
     async with world.running():
         await trio.sleep(65)
-        world.service._runs._store = Cut(world.store.cron, renew=away, settle=refused)  # type: ignore[assignment]
+        line = Cut(world.store.cron, renew=away, settle=refused, claim=refused)
+        world.service._cron = world.service._runs._store = line  # type: ignore[assignment]
         async with other.running():
             await trio.sleep(120)
     assert died == [pytest.approx(119)]
@@ -134,17 +135,37 @@ async def test_a_stumbling_store_delays_nothing_but_itself(autojump_clock: objec
 
 
 async def test_what_was_claimed_and_not_begun_costs_no_attempt(autojump_clock: object) -> None:
-    """A shutdown while many wait their turn gives them back as they were."""
+    """A shutdown while many wait their turn gives them back as they were, at once: nothing new begins. (H18)"""
     world = make_world(runner=ToldRunner(limit=10), random=lambda: 1.0)
     jobs = [await world.add("in 1 minute", str(number)) for number in range(5)]
     async with world.running() as service:
         await trio.sleep(65)
         assert service.running() == 5
-        await service.stop(wait=False)
+        await service.stop()
+        assert trio.current_time() < 66
     for job in jobs:
         (trigger,) = await world.triggers(job)
         assert (trigger.state, trigger.attempt, trigger.due_at) == ("pending", 0, job.next_at)
         assert await world.runs(job) == []
+
+
+async def test_a_job_that_ends_its_own_gateway_is_not_begun_for_ever(autojump_clock: object) -> None:
+    """A few shutdowns are free; then they are attempts, and attempts come to an end. (39)"""
+    world = make_world()
+
+    async def ends_everything(work: Work) -> str:
+        world.service._everything.cancel()
+        await trio.sleep_forever()
+        return ""
+
+    world.runner.act = ends_everything
+    job = await world.add("in 1 minute")
+    for _ in range(30):
+        world.service = world.make_service()
+        with trio.move_on_after(120):
+            await world.service.run()
+    assert (await world.job(job)).status is JobStatus.FAILED
+    assert len(await world.runs(job)) <= 3 + 4
 
 
 async def test_a_life_that_ends_at_once_says_so_to_the_store(autojump_clock: object) -> None:

@@ -108,7 +108,7 @@ async def test_why_tells_of_failures_and_back_off(autojump_clock: object) -> Non
     assert (await why(world, job))[1:] == [
         "Last run: Mon 2026-03-02 12:10:02, because that is its interval after the run before; failed at once, "
         "attempt 2: the model is away. What it said is on its way.",
-        "Next run: Mon 2026-03-02 12:30:02 (UTC), because that is its interval after the run before, "
+        "Next run: Mon 2026-03-02 12:30 (UTC), because that is its interval after the run before, "
         "2 times as long after a failure.",
     ]
 
@@ -137,5 +137,5 @@ async def test_why_tells_what_was_skipped(autojump_clock: object) -> None:
     assert told[1].startswith("Last run: Mon 2026-03-02 17:30, 4 hours 30 minutes late, because that is what")
     assert told[3] == (
         "Skipped: 4 times from Mon 2026-03-02 14:00 to Mon 2026-03-02 17:00: "
-        "missed: nobody was there to run them, or they were too late."
+        "missed: they came due while nobody could run them."
     )

@@ -44,10 +44,14 @@ async def test_a_worker_beats_every_minute_and_leaves_in_good_order(autojump_clo
     assert len(readings) == 5
     assert readings[0].reading.active_runs == 1
     assert readings[0].reading.memory_mb is not None
+    assert readings[0].reading.context == {"lanes": {"cron": 1}}
     assert await world.store.workers() == ()
 
 
-@pytest.mark.parametrize("error", [psutil.AccessDenied(), OSError("no /proc"), ValueError("odd")])
+@pytest.mark.parametrize(
+    "error",
+    [psutil.AccessDenied(), OSError("no /proc"), ValueError("odd"), RuntimeError("broken"), KeyError("MemTotal")],
+)
 def test_a_figure_that_cannot_be_read_is_left_out(error: Exception) -> None:
     """It never stops the beat. (G14)"""
 

@@ -34,25 +34,25 @@ class ListSource:
     taken: dict[str, str] = field(default_factory=dict)
     ended: list[tuple[str, str]] = field(default_factory=list)
 
-    async def next(self, run: str) -> WorkItem | None:
+    async def next(self, key: str) -> WorkItem | None:
         await trio.lowlevel.checkpoint()
         if not self.waiting:
             return None
-        self.taken[run] = self.waiting.pop(0)
-        return WorkItem(self.taken[run], "list", run)
+        self.taken[key] = self.waiting.pop(0)
+        return WorkItem(self.taken[key], "list", key)
 
-    async def done(self, run: str) -> None:
+    async def done(self, key: str) -> None:
         await trio.lowlevel.checkpoint()
-        self.ended.append(("done", self.taken.pop(run)))
+        self.ended.append(("done", self.taken.pop(key)))
 
-    async def failed(self, run: str, error: str) -> None:
+    async def failed(self, key: str, error: str) -> None:
         await trio.lowlevel.checkpoint()
-        self.ended.append((f"failed: {error}", self.taken.pop(run)))
+        self.ended.append((f"failed: {error}", self.taken.pop(key)))
 
-    async def release(self, run: str) -> None:
+    async def release(self, key: str) -> None:
         await trio.lowlevel.checkpoint()
-        if run in self.taken:
-            self.waiting.insert(0, self.taken.pop(run))
+        if key in self.taken:
+            self.waiting.insert(0, self.taken.pop(key))
 
 
 @pytest.fixture
@@ -100,8 +100,8 @@ async def test_two_who_want_the_same_item_get_different_ones(tmp_path: Path) -> 
         (tmp_path / f"{number:02}").write_text(str(number))
     found: list[str] = []
 
-    async def take(run: str) -> None:
-        item = await FolderSource(tmp_path).next(run)
+    async def take(key: str) -> None:
+        item = await FolderSource(tmp_path).next(key)
         assert item is not None
         found.append(item.title)
 
@@ -138,7 +138,7 @@ async def test_an_item_whose_run_fails_is_tried_again_and_then_set_aside(
     world = make_world(options=Options(max_retries=2))
 
     async def fails(work: Work) -> str:
-        assert source.taken == {work.run.id: "one"}
+        assert source.taken == {work.run.trigger: "one"}
         await trio.lowlevel.checkpoint()
         raise RuntimeError("no")
 
@@ -149,7 +149,7 @@ async def test_an_item_whose_run_fails_is_tried_again_and_then_set_aside(
     assert (source.ended, source.waiting) == ([("failed: no", "one")], ["two"])
 
 
-async def says_nothing(self: ListSource, run: str) -> None:
+async def says_nothing(self: ListSource, key: str) -> None:
     await trio.lowlevel.checkpoint()
 
 
@@ -172,12 +172,38 @@ async def test_an_item_of_a_dead_process_is_released(source: ListSource, autojum
     assert source.ended == [("done", "one")]
 
 
+async def test_an_item_is_given_back_when_the_process_ends_at_once(source: ListSource, autojump_clock: object) -> None:
+    """Cancelled from outside in the middle of a run. (H14)"""
+    world = make_world()
+
+    async def endless(work: Work) -> str:
+        await trio.sleep_forever()
+        return ""
+
+    world.runner.act = endless
+    await world.add("in 1 minute", work_source="list:x")
+    await world.live(2 * MINUTE)
+    assert (source.taken, source.waiting) == ({}, ["one", "two"])
+
+
+async def test_an_item_taken_by_an_owner_that_died_before_its_run_was_written_is_found(
+    source: ListSource, autojump_clock: object
+) -> None:
+    """The trigger's next owner gives it back before it takes one. (H14)"""
+    world = make_world()
+    job = await world.add("in 1 minute", work_source="list:x")
+    (trigger,) = await world.triggers(job)
+    await source.next(trigger.id)
+    await world.live(2 * MINUTE)
+    assert (source.ended, source.waiting) == ([("done", "one")], ["two"])
+
+
 async def test_a_source_that_is_not_there_fails_the_run_and_says_so(
     source: ListSource, monkeypatch: pytest.MonkeyPatch, autojump_clock: object
 ) -> None:
     """The schedule goes on: it may come back. (A22)"""
 
-    async def away(self: ListSource, run: str) -> None:
+    async def away(self: ListSource, key: str) -> None:
         await trio.lowlevel.checkpoint()
         raise PermanentFailure("the work folder cannot be read")
 
@@ -195,6 +221,15 @@ def test_an_unknown_source_is_refused(text: str) -> None:
     """With an example."""
     with pytest.raises(BadInput, match="folder:/srv/inbox"):
         open_source(text)
+
+
+async def test_a_file_that_cannot_be_taken_is_in_nobodys_way(tmp_path: Path) -> None:
+    """Names may be as long as the system allows; what cannot be read is passed over. (33)"""
+    (tmp_path / ("a" * 250)).write_text("long")
+    (tmp_path / "b").write_text("short")
+    first = await FolderSource(tmp_path).next("k" * 36)
+    second = await FolderSource(tmp_path).next("l" * 36)
+    assert [one and one.body for one in (first, second)] == ["long", "short"]
 
 
 async def test_a_large_or_binary_item_is_readable(tmp_path: Path) -> None:

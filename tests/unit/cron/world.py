@@ -113,6 +113,7 @@ class World:
             tell=self.tell,
             new_id=self.new_id,
             random=self.random,
+            lanes=lambda: {"cron": self.runner.limit},
             look_s=self.look_s,
         )
 
