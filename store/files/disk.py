@@ -122,12 +122,16 @@ class Disk:
         return file
 
 
-def write_whole(disk: Disk, path: Path, content: bytes) -> None:
-    """The file has all of the new content or all of the old one, also after a power failure."""
+def write_whole(disk: Disk, path: Path, *pieces: bytes) -> None:
+    """The file has all of the new content or all of the old one, also after a power failure.
+
+    In pieces, because putting many megabytes together holds up every thread for as long as it takes.
+    """
     temporary = path.with_name(path.name + TEMPORARY)
     file = disk.create(temporary, anew=True)
     try:
-        disk.write(file, content)
+        for piece in pieces:
+            disk.write(file, piece)
         disk.sync(file)
     except OSError:
         discard(disk, temporary)

@@ -29,6 +29,8 @@ T = TypeVar("T")
 SESSIONS = "sessions.json"
 JOBS = "jobs.json"
 SLICE = 200
+PIECE = 2_000
+"""So many lines are put together at a time."""
 
 
 async def export(disk: Disk, place: Path, tables: Tables, now: datetime) -> None:
@@ -122,6 +124,9 @@ def _slices(rows: Iterator[T]) -> Iterator[list[T]]:
         yield some
 
 
-def _write(disk: Disk, path: Path, what: str, lines: Sequence[bytes], now: datetime) -> None:
-    head = encode({"written_at": now, what: []}).removesuffix(b"]}")
-    write_whole(disk, path, b"".join([head, b"\n", b",\n".join(lines), b"\n]}\n"]))
+def _write(disk: Disk, path: Path, name: str, lines: Sequence[bytes], now: datetime) -> None:
+    head = encode({"written_at": now, name: []}).removesuffix(b"]}")
+    pieces = [b",\n".join(lines[start : start + PIECE]) for start in range(0, len(lines), PIECE)]
+    first = b"".join([head, b"\n", *pieces[:1], *([b"\n]}\n"] if len(pieces) < 2 else [])])
+    rest = [b",\n" + piece for piece in pieces[1:]]
+    write_whole(disk, path, first, *rest, *([b"\n]}\n"] if rest else []))
