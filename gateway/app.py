@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import signal
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 3
 LAST_WORDS_S = 5.0
+HAND_OVER_S = 2.0
 TIDY_EVERY_S = 3600.0
 MAIN_AGENT = "main"
 
@@ -185,18 +187,57 @@ async def work(settings: Settings, opened: Opened, terminal: Terminal, nursery: 
     store = opened.store
     with CronLog(data_directory(settings) / "logs", utc_now) as log:
         cron = CronParts(store, opened.owner, utc_now, log)
+        agent = DemoAgent()
         async with (
-            tenure(store, opened.owner, opened.lease_span, lambda holder: terminal.tell(waiting_text(holder))) as lease,
-            open_gateway(settings, store.messages(lease), DemoAgent(), [terminal], cron) as gateway,
+            jobs_meanwhile(settings, agent, cron) as meanwhile,
+            tenure(store, opened.owner, opened.lease_span, partial(wait, terminal, meanwhile)) as lease,
+            open_gateway(settings, store.messages(lease), agent, [terminal], cron) as gateway,
             trio.open_nursery() as services,
         ):
             if gateway.taken_up:
                 terminal.tell(f"Going on with {counted(gateway.taken_up, 'message')} from before.")
+            services.start_soon(meanwhile.stop)
             services.start_soon(look_around, store, gateway)
             services.start_soon(tidy_up, store)
             await nursery.start(watch_signals, terminal, gateway, nursery.cancel_scope)
             await terminal.read(gateway)
             services.cancel_scope.cancel()
+
+
+class Meanwhile:
+    """Jobs are run also by a gateway that waits for the chat lease; whoever has that sends what they say."""
+
+    def __init__(self, timetable: Timetable, services: trio.Nursery) -> None:
+        self._timetable = timetable
+        self._services = services
+        self._begun = False
+
+    def begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._services.start_soon(self._timetable.run)
+
+    async def stop(self) -> None:
+        """The wait is over: what runs may finish soon, or begins anew in the gateway."""
+        if self._begun:
+            await self._timetable.stop(HAND_OVER_S)
+
+
+@asynccontextmanager
+async def jobs_meanwhile(settings: Settings, agent: Agent, cron: CronParts) -> AsyncIterator[Meanwhile]:
+    async with trio.open_nursery() as services:
+        async with open_scheduler(settings.lane.model_dump()) as scheduler:
+            runner = LaneRunner(scheduler, {MAIN_AGENT: agent})
+            # A name of its own: when the wait is over, the gateway's cron begins before this one has ended.
+            parts = replace(cron, worker=f"{cron.worker}:waiting")
+            settled, lanes = (lambda: None), partial(in_lanes, scheduler)
+            yield Meanwhile(Timetable(parts, cron_options(settings), runner, settled, lanes), services)
+        services.cancel_scope.cancel()
+
+
+def wait(terminal: Terminal, meanwhile: Meanwhile, holder: Lease) -> None:
+    terminal.tell(waiting_text(holder))
+    meanwhile.begin()
 
 
 def waiting_text(holder: Lease) -> str:

@@ -58,6 +58,24 @@ def test_a_job_on_a_database_survives_its_process(tmp_path: Path, database: str)
     assert "run_succeeded" in (tmp_path / "data" / "logs" / "scheduler.log").read_text()
 
 
+def test_a_gateway_that_waits_for_the_chat_runs_jobs(tmp_path: Path, database: str) -> None:
+    """The one that has the chat is busy with a long job; the other runs the next, and the first says the answer."""
+    variables = {"queue_debounce": 0, "postgres_dsn": database, "postgres_lease": LONG_LEASE_S, "cron_poll": 1}
+    with in_terminal(tmp_path, **variables) as first:
+        first.expect("> ")
+        first.type("/schedule every 1 hour: count to 100\n")
+        first.expect("Scheduled #1")
+        first.type("/cron run 1\n")
+        first.expect("Job #1 runs")
+        with in_terminal(tmp_path, **variables) as waits:
+            waits.expect("waiting until it has ended")
+            first.type("/schedule every 1s: count to 2\n")
+            first.expect("Scheduled #2")
+            first.expect("I counted to 2.")
+            waits.kill()
+        first.kill()
+
+
 def test_a_gateway_that_ends_well_is_not_waited_for(tmp_path: Path, database: str) -> None:
     """Its lease ends with it: the next one begins at once."""
     for text in ("one", "two"):
