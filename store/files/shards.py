@@ -18,11 +18,20 @@ D = TypeVar("D")
 PIECES = 64
 
 
+class Piece(dict[K, R]):
+    """One of the pieces. A class of its own, because Python's garbage collector takes its eye off a plain dictionary of
+    texts and numbers and casts it again, as on something new, when an entry comes: then every collection would visit
+    all entries of all pieces that were touched since the last. This one is looked at once and then set apart.
+    """
+
+    __slots__ = ()
+
+
 class Shards(MutableMapping[K, R], Generic[K, R]):
     __slots__ = ("pieces",)
 
     def __init__(self) -> None:
-        self.pieces: tuple[dict[K, R], ...] = tuple({} for _ in range(PIECES))
+        self.pieces: tuple[Piece[K, R], ...] = tuple(Piece() for _ in range(PIECES))
 
     def __getitem__(self, key: K) -> R:
         return self.pieces[hash(key) % PIECES][key]
