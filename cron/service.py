@@ -25,19 +25,20 @@ from store.cron_protocol import DUE, JOBS
 from store.protocols import POLL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from cron.options import Options
-    from cron.run import Persist, Runner
+    from cron.run import Held, Persist, Runner
     from cron.telling import Tell
-    from store.jobs import Claim
     from store.protocols import Store
 
 LOOK_S = 1.0
 """The wall clock is looked at this often."""
 AGAIN_S = 0.05
 """What is due and could not be claimed is tried again after this, then after twice as long, up to LOOK_S."""
+AT_ONCE = 20
+"""So many are claimed with one question: a full lane of a hundred took the store ten milliseconds in one step."""
 JUMP = timedelta(seconds=2)
 """What the wall clock may differ from the other one between two looks before it counts as set."""
 STOP_WITHIN = timedelta(seconds=30)
@@ -225,32 +226,38 @@ class CronService:
         self._look = False
         if self._unsure:
             await self._find_lost_claims(nursery)
-        while (room := self._room()) > 0:
-            claims = await self._claim(room)
-            self._begin(nursery, claims)
-            if len(claims) < room:
-                break
-        await self._plan_sleep(full=room <= 0)
+        await self._claim_all(nursery)
+        await self._plan_sleep(full=self._room() <= 0)
 
-    async def _claim(self, room: int) -> tuple[Claim, ...]:
+    async def _claim_all(self, nursery: trio.Nursery) -> None:
+        """As many as there is room for; a claim that fails takes none of those before it along."""
+        mine: list[Held] = []
+        try:
+            while (room := min(self._room(), AT_ONCE)) > 0:
+                some = await self._claim(room)
+                mine += some
+                if len(some) < room:
+                    break
+        finally:
+            self._begin(nursery, mine)
+
+    async def _claim(self, room: int) -> list[Held]:
         asked_at = trio.current_time()
         self._unsure = True
         claims = await self._cron.claim(
             self._worker, room, self._options.lease, after=self._last_tenant, room=self._agents_room()
         )
         self._unsure = False
-        for claim in claims:
-            self._runs.hold(claim, asked_at)
-        return claims
+        if claims:
+            self._last_tenant = claims[-1].trigger.tenant
+        return [self._runs.hold(claim, asked_at) for claim in claims]
 
-    def _begin(self, nursery: trio.Nursery, claims: Iterable[Claim]) -> None:
+    def _begin(self, nursery: trio.Nursery, many: Sequence[Held]) -> None:
         """Each in a task of its own, so that a slow one delays nobody; many at once are spread out."""
-        many = list(claims)
         spread = self._options.max_jitter.total_seconds() if len(many) > self._options.jitter_threshold else 0.0
         self._trigger_count += len(many)
-        for claim in many:
-            self._last_tenant = claim.trigger.tenant
-            nursery.start_soon(self._runs.carry, self._runs.holding[claim.trigger.id], self._random() * spread)
+        for held in many:
+            nursery.start_soon(self._runs.carry, held, self._random() * spread)
 
     async def _plan_sleep(self, *, full: bool) -> None:
         """When the next one is due by our clock, the store's own being the measure."""

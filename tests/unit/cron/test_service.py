@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
 from cron.errors import AlreadyRunning, SchedulerShutdownError
 from cron.options import Options
-from cron.service import Status
+from cron.service import AT_ONCE, Status
 from tests.unit.cron.world import BEGINNING, ToldRunner, make_world
 
 if TYPE_CHECKING:
@@ -152,6 +152,25 @@ async def test_no_more_is_claimed_than_can_begin(autojump_clock: object) -> None
         await trio.sleep(30)
     assert world.runner.most == 2
     assert len(world.runner.done) == 6
+
+
+async def test_a_full_lane_is_claimed_a_few_at_a_time(autojump_clock: object) -> None:
+    """No question is for more than a short step can lease, and yet all of them begin at once."""
+    world = make_world(runner=ToldRunner(limit=100), options=Options(jitter_threshold=100))
+    asked: list[int] = []
+    claim = type(world.store.cron).claim
+
+    async def note(self: Any, worker: str, limit: int, *others: Any, **more: Any) -> Any:
+        asked.append(limit)
+        return await claim(self, worker, limit, *others, **more)
+
+    for number in range(2 * AT_ONCE + 1):
+        await world.add("in 1 minute", str(number))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(world.store.cron), "claim", note)
+        await world.live(2 * MINUTE)
+    assert max(asked) == AT_ONCE
+    assert [work.run.started_at - BEGINNING for work in world.runner.works] == [MINUTE] * (2 * AT_ONCE + 1)
 
 
 async def test_an_agent_has_no_more_runs_than_it_may(autojump_clock: object) -> None:
