@@ -1,4 +1,5 @@
-"""How the cron half of the store is asked: verbs that are each one transaction.
+"""How the cron half of the store is asked: verbs that are each one transaction; of `start` and `settle`, which take
+many, each member is one.
 
 What a job becomes is decided in one place, by pure functions of the cron room. A verb that changes a job takes such a
 function, calls it under the job's lock with what is there then, and carries its answer out, all of it or nothing. So a

@@ -24,7 +24,7 @@ from store.files.frames import pack
 from store.protocols import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from store.files.disk import Disk
@@ -171,12 +171,39 @@ class Journal:
         await self.settled()
         return result
 
+    async def do_each(self, acts: Iterable[Callable[[], T]]) -> list[T]:
+        """Like `do` for each, in a step of its own, so that many hold nobody up; they wait for the disk together.
+
+        Each is kept whole or not at all. When this raises, some of them may have been kept.
+        """
+        answers: list[T] = []
+        waiting: dict[Batch, None] = {}
+        for act in acts:
+            await trio.lowlevel.checkpoint()
+            try:
+                answers.append(self._apply(act))
+            except (StoreError, ValueError):
+                await self.settled()
+                raise
+            if (batch := self._newest()) is not None:
+                waiting[batch] = None
+        for batch in waiting:
+            await self._kept(batch)
+        return answers
+
     async def settled(self) -> None:
         """Wait until everything that can be seen now is on the disk."""
-        batch = self._collecting if self._collecting.lines else self._writing
+        batch = self._newest()
         if batch is None:
             await trio.lowlevel.checkpoint()
-            return
+        else:
+            await self._kept(batch)
+
+    def _newest(self) -> Batch | None:
+        """The last of the batches that are not on the disk yet."""
+        return self._collecting if self._collecting.lines else self._writing
+
+    async def _kept(self, batch: Batch) -> None:
         await batch.done.wait()
         if batch.error is not None:
             raise unavailable(batch.error, self.file.path)

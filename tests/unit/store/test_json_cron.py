@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import orjson
@@ -9,6 +10,7 @@ import pytest
 import trio
 
 from store.files import cron_keeping, open_json, read_json
+from store.files.cron import ENDS
 from store.files.frames import encode, pack
 from store.files.gather import gather
 from store.jobs import KEEP_RUNS, LONGEST_SUMMARY, Delivery, JobStatus, Start
@@ -38,8 +40,11 @@ from tests.unit.store.cron_life import ANSWER, indexes, living, rebuilt
 from tests.unit.store.gated_disk import GatedDisk, all_wait
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
     from pathlib import Path
+
+    from store.files import JsonStore
+    from store.jobs import Claim
 
 
 # ── kept ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -61,15 +66,69 @@ async def test_a_restart_changes_nothing(tmp_path: Path, compacts: bool) -> None
         assert job.id == 4
 
 
-async def test_a_verb_is_one_line_however_much_it_settles(tmp_path: Path) -> None:
-    """So a crash leaves all of a batch or nothing of it. (P4)"""
+async def test_an_end_is_one_line_with_all_that_follows(tmp_path: Path) -> None:
+    """So a crash leaves all of it or nothing. (P4)"""
     async with open_json(tmp_path, Wall()) as store:
-        for uid in "abc":
-            await added(store.cron, uid, NOW)
-        claims = await store.cron.claim("w1", 3, LEASE)
+        await added(store.cron, "a", NOW)
+        claims = await store.cron.claim("w1", 1, LEASE)
         before = store.tables.seq
         await store.cron.settle([ended(claim) for claim in claims], ANSWER.conclude)
         assert store.tables.seq == before + 1
+
+
+async def test_many_ends_are_written_down_a_few_at_a_time(tmp_path: Path) -> None:
+    """Somebody else has a turn after each few of them, and yet they go to the disk together."""
+    disk = GatedDisk()
+    answers: list[tuple[bool, ...]] = []
+
+    async def settle(store: JsonStore, claims: Sequence[Claim]) -> None:
+        answers.append(await store.cron.settle([ended(claim) for claim in claims], ANSWER.conclude))
+
+    async with open_json(tmp_path, Wall(), disk=disk) as store:
+        for number in range(4 * ENDS):
+            await added(store.cron, str(number), NOW)
+        claims = await store.cron.claim("w1", 4 * ENDS, LEASE)
+        steps = Left(store)
+        trio.lowlevel.add_instrument(steps)
+        async with trio.open_nursery() as nursery:
+            with disk.shut():
+                nursery.start_soon(settle, store, claims)
+                await all_wait()
+                assert not len(store.tables.cron.executing)
+                assert answers == []
+        trio.lowlevel.remove_instrument(steps)
+    assert answers == [(True,) * 4 * ENDS]
+    assert max(before - after for before, after in pairwise(steps.executing)) == ENDS
+
+
+class Left(trio.abc.Instrument):
+    """How many execute after each step of any task."""
+
+    def __init__(self, store: JsonStore) -> None:
+        self.store = store
+        self.executing = [len(store.tables.cron.executing)]
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.executing.append(len(self.store.tables.cron.executing))
+
+
+async def test_nothing_is_taken_for_kept_because_a_later_change_was(tmp_path: Path) -> None:
+    """The disk refuses the first of many changes while the others are made, and takes those: whoever asked is told."""
+    disk = FaultyDisk()
+    async with open_json(tmp_path, Wall(), disk=disk) as store:
+        meta, journal = store.tables.meta, store.journal
+
+        def changes() -> Iterator[Callable[[], str]]:
+            yield lambda: store.tables.put(meta, "first", "")
+            while not journal.failures:
+                yield lambda: meta.rows.get("first", "")
+            yield lambda: store.tables.put(meta, "last", "")
+
+        disk.fail(1, only="sync")
+        with pytest.raises(StoreUnavailable):
+            await journal.do_each(changes())
+        await journal.settled()
+        assert ("first" in meta.rows, "last" in meta.rows) == (False, True)
 
 
 # ── failures ──────────────────────────────────────────────────────────────────────────────────────────────────────────
