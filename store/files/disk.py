@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 from store.protocols import CannotOpen, StoreUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
 TEMPORARY = ".tmp"
+CLOSED = -1
 
 
 class Disk:
@@ -122,24 +124,36 @@ class Disk:
         return file
 
 
-def write_whole(disk: Disk, path: Path, *pieces: bytes) -> None:
-    """The file has all of the new content or all of the old one, also after a power failure.
-
-    In pieces, because putting many megabytes together holds up every thread for as long as it takes.
+class Replacement:
+    """A file that takes another's place: there is all of the new content or all of the old one, also after a power
+    failure. It comes in pieces, because putting many megabytes together holds up every thread.
     """
-    temporary = path.with_name(path.name + TEMPORARY)
-    file = disk.create(temporary, anew=True)
-    try:
+
+    def __init__(self, disk: Disk, path: Path) -> None:
+        self.disk = disk
+        self.path = path
+        self.temporary = path.with_name(path.name + TEMPORARY)
+        self.file = disk.create(self.temporary, anew=True)
+        self.finished = False
+
+    def add(self, pieces: Iterable[bytes]) -> None:
         for piece in pieces:
-            disk.write(file, piece)
-        disk.sync(file)
-    except OSError:
-        discard(disk, temporary)
-        raise
-    finally:
-        disk.let_go(file)
-    disk.replace(temporary, path)
-    disk.sync_directory(path.parent)
+            self.disk.write(self.file, piece)
+
+    def finish(self) -> None:
+        self.disk.sync(self.file)
+        self.finished = True
+        self.close()
+        self.disk.replace(self.temporary, self.path)
+        self.disk.sync_directory(self.path.parent)
+
+    def close(self) -> None:
+        """Whether finished or not; what is not finished is thrown away."""
+        if self.file >= 0:
+            self.disk.let_go(self.file)
+            self.file = CLOSED
+        if not self.finished:
+            discard(self.disk, self.temporary)
 
 
 def discard(disk: Disk, path: Path) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
-from store.files.disk import write_whole
+from store.files.disk import Replacement
 from store.files.frames import encode
 from store.files.ordered import TOP
 from store.records import MessageState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from datetime import datetime
     from pathlib import Path
 
@@ -29,14 +29,14 @@ T = TypeVar("T")
 SESSIONS = "sessions.json"
 JOBS = "jobs.json"
 SLICE = 200
-PIECE = 2_000
-"""So many lines are put together at a time."""
+PIECE = 10
+"""So many slices are written at a time."""
 
 
 async def export(disk: Disk, place: Path, tables: Tables, now: datetime) -> None:
     """Rows are looked at a few at a time, so that others can work meanwhile; the figures may be a moment apart."""
     await _export_sessions(disk, place / SESSIONS, tables, now)
-    await _export_jobs(disk, place / JOBS, tables, now)
+    await _write(disk, place / JOBS, "jobs", _jobs(tables), now)
 
 
 # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -47,12 +47,13 @@ async def _export_sessions(disk: Disk, path: Path, tables: Tables, now: datetime
     for replies in _slices(tables.replies.rows.piecewise()):
         unsent.update(reply.note.session for _, reply in replies)
         await trio.lowlevel.checkpoint()
-    lines: list[bytes] = []
+    await _write(disk, path, "sessions", _sessions(tables, unsent), now)
+
+
+def _sessions(tables: Tables, unsent: Counter[SessionKey]) -> Iterator[list[bytes]]:
     for texts in _slices(text for tenant in sorted(tables.sessions_of.of) for text in [*tables.sessions_of[tenant]]):
         kept = [tables.sessions.rows[tables.by_text[text]] for text in texts if text in tables.by_text]
-        lines += [encode(_entry(tables, one, unsent[one.session.key])) for one in kept]
-        await trio.lowlevel.checkpoint()
-    await trio.to_thread.run_sync(_write, disk, path, "sessions", lines, now)
+        yield [encode(_entry(tables, one, unsent[one.session.key])) for one in kept]
 
 
 def _entry(tables: Tables, kept: Kept, unsent: int) -> dict[str, Any]:
@@ -80,15 +81,12 @@ def _policy(kept: Kept) -> dict[str, object]:
 # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _export_jobs(disk: Disk, path: Path, tables: Tables, now: datetime) -> None:
+def _jobs(tables: Tables) -> Iterator[list[bytes]]:
     rows, order = tables.cron.jobs.rows, tables.cron.jobs_of
-    lines: list[bytes] = []
     after: tuple[object, ...] = ()
     while some := list(islice(order.between((*after, TOP) if after else (), (TOP,)), SLICE)):
-        lines += [encode(_job(rows[tenant, number])) for tenant, number in some]
+        yield [encode(_job(rows[tenant, number])) for tenant, number in some]
         after = some[-1]
-        await trio.lowlevel.checkpoint()
-    await trio.to_thread.run_sync(_write, disk, path, "jobs", lines, now)
 
 
 def _job(job: Job) -> dict[str, Any]:
@@ -124,9 +122,20 @@ def _slices(rows: Iterator[T]) -> Iterator[list[T]]:
         yield some
 
 
-def _write(disk: Disk, path: Path, name: str, lines: Sequence[bytes], now: datetime) -> None:
-    head = encode({"written_at": now, name: []}).removesuffix(b"]}")
-    pieces = [b",\n".join(lines[start : start + PIECE]) for start in range(0, len(lines), PIECE)]
-    first = b"".join([head, b"\n", *pieces[:1], *([b"\n]}\n"] if len(pieces) < 2 else [])])
-    rest = [b",\n" + piece for piece in pieces[1:]]
-    write_whole(disk, path, first, *rest, *([b"\n]}\n"] if rest else []))
+async def _write(disk: Disk, path: Path, name: str, slices: Iterator[list[bytes]], now: datetime) -> None:
+    """The lines go to the disk as they come: in one list, all of them would be visited by the next collections."""
+    file = await trio.to_thread.run_sync(Replacement, disk, path)
+    try:
+        lines, between = [encode({"written_at": now, name: []}).removesuffix(b"]}")], b"\n"
+        for some in filter(None, slices):
+            lines.append(between + b",\n".join(some))
+            between = b",\n"
+            if len(lines) >= PIECE:
+                await trio.to_thread.run_sync(file.add, lines)
+                lines = []
+            else:
+                await trio.lowlevel.checkpoint()
+        await trio.to_thread.run_sync(file.add, [*lines, b"\n]}\n"])
+        await trio.to_thread.run_sync(file.finish)
+    finally:
+        file.close()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from store.files.disk import Disk, cannot_open, unavailable, write_whole
+from store.files.disk import Disk, Replacement, cannot_open, unavailable
 from tests.faults.faulty_disk import FaultyDisk
 
 
@@ -73,17 +74,23 @@ def test_a_lock_has_one_holder(tmp_path: Path) -> None:
     disk.close(disk.lock(tmp_path / "LOCK"))
 
 
+def replaced(disk: Disk, path: Path, *pieces: bytes) -> None:
+    with closing(Replacement(disk, path)) as file:
+        file.add(pieces)
+        file.finish()
+
+
 @pytest.mark.parametrize("call", ["create", "write", "sync", "replace"])
 def test_a_file_is_replaced_as_a_whole_or_not(tmp_path: Path, call: str) -> None:
     """Whatever fails on the way, the old content is there, and the next attempt succeeds."""
     disk = FaultyDisk()
     path = tmp_path / "file"
-    write_whole(disk, path, b"old")
+    replaced(disk, path, b"old")
     disk.fail(1, only=call)
     with pytest.raises(OSError, match="Input/output error"):
-        write_whole(disk, path, b"new")
+        replaced(disk, path, b"new")
     assert path.read_bytes() == b"old"
-    write_whole(disk, path, b"new")
+    replaced(disk, path, b"new")
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("file", b"new")]
 
 

@@ -9,8 +9,9 @@ import orjson
 import pytest
 import trio
 
-from store.files import cron_keeping, open_json, read_json
+from store.files import cron_keeping, export, open_json, read_json
 from store.files.cron import ENDS
+from store.files.disk import Replacement
 from store.files.frames import encode, pack
 from store.files.gather import gather
 from store.jobs import KEEP_RUNS, LONGEST_SUMMARY, Delivery, JobStatus, Start
@@ -232,6 +233,26 @@ async def test_the_export_tells_people_which_jobs_there_are(tmp_path: Path) -> N
         "failures": 0,
     }
     assert document["jobs"][3]["schedule"]["expr"] == "0 9 * * *"
+
+
+async def test_the_export_is_never_in_memory_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lines are written as they come: a list of them all would be visited by every collection meanwhile."""
+    monkeypatch.setattr(export, "SLICE", 2)
+    monkeypatch.setattr(export, "PIECE", 3)
+    held: list[int] = []
+    add = Replacement.add
+
+    def note(self: Replacement, pieces: list[bytes]) -> None:
+        held.append(sum(piece.count(b'"schedule"') for piece in pieces))
+        add(self, pieces)
+
+    monkeypatch.setattr(Replacement, "add", note)
+    async with open_json(tmp_path, Wall()) as store:
+        for number in range(50):
+            await added(store.cron, str(number))
+    assert sum(held) == 50
+    assert max(held) <= 6
+    assert [job["id"] for job in orjson.loads((tmp_path / "jobs.json").read_bytes())["jobs"]] == [*range(1, 51)]
 
 
 @pytest.mark.parametrize("content", [b"", b'{"jobs": []}', b"nonsense"])
