@@ -241,7 +241,7 @@ RETURNING it.tenant_id, it.id, it.token
 
 -- name: start
 -- $1 moment, $2 starts (json), no trigger and no run twice. One row for each: its run, or nothing; `is_current` without a
--- run means that somebody else is just adding it, and asking again finds it.
+-- run means that somebody else is just adding it, and asking again finds it. Counters come last, as in `write`.
 WITH clock AS MATERIALIZED (SELECT coalesce($1::timestamptz, now()) AS at),
 asked AS MATERIALIZED (
     SELECT * FROM json_to_recordset($2::json) AS one (place bigint, tenant_id text, id text, token bigint, run text)
@@ -271,10 +271,12 @@ counted AS (
     UPDATE cron_triggers AS it SET attempt = fresh.attempt
     FROM fresh
     WHERE it.tenant_id = fresh.tenant_id AND it.id = fresh.trigger
+    RETURNING it.id
 ),
 numbered AS (
     INSERT INTO cron_counters AS known (tenant_id, news)
-    SELECT tenant_id, count(*) FROM fresh GROUP BY tenant_id ORDER BY tenant_id
+    SELECT tenant_id, count(*) FROM fresh WHERE (SELECT count(*) FROM counted) >= 0
+    GROUP BY tenant_id ORDER BY tenant_id
     ON CONFLICT (tenant_id) DO UPDATE SET news = known.news + excluded.news
     RETURNING tenant_id, news
 ),
@@ -385,7 +387,8 @@ SELECT pg_notify('goclaw', 'outbox') FROM replies LIMIT 1
 
 -- name: write
 -- $1 moment, $2 jobs, $3 triggers, $4 runs, $5 news (each json), $6 words for whoever listens. Triggers that have ended
--- come first: they make way for others. Counters come last, since whoever holds one holds up its whole tenant.
+-- come first: they make way for others. Counters come last, since whoever holds one holds up its whole tenant; what only
+-- stands before them would be written after them, so they wait for the number of rows that were.
 WITH jobs AS (
     UPDATE cron_jobs AS job SET
         updated_at = one.updated_at, status = one.status, reason = one.reason, hint_us = one.hint_us,
@@ -400,6 +403,7 @@ WITH jobs AS (
         next_at timestamptz, next_source text
     )
     WHERE job.tenant_id = one.tenant_id AND job.id = one.id
+    RETURNING job.id
 ),
 triggers AS (
     INSERT INTO cron_triggers (
@@ -419,6 +423,7 @@ triggers AS (
         state = excluded.state, reason = excluded.reason, source = excluded.source, trace = excluded.trace,
         attempt = excluded.attempt, owner = excluded.owner, leased_until = excluded.leased_until, last = excluded.last,
         count = excluded.count, ended_at = excluded.ended_at
+    RETURNING id
 ),
 runs AS (
     UPDATE cron_run_logs AS run SET
@@ -429,6 +434,10 @@ runs AS (
         tokens_out bigint, delivery text
     )
     WHERE run.tenant_id = one.tenant_id AND run.id = one.id
+    RETURNING run.id
+),
+written AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM triggers) + (SELECT count(*) FROM runs) AS rows
 ),
 news AS MATERIALIZED (
     SELECT one.*, row_number() OVER (PARTITION BY tenant_id ORDER BY place DESC) AS from_last
@@ -438,7 +447,8 @@ news AS MATERIALIZED (
 ),
 numbered AS (
     INSERT INTO cron_counters AS known (tenant_id, news)
-    SELECT tenant_id, count(*) FROM news GROUP BY tenant_id ORDER BY tenant_id
+    SELECT tenant_id, count(*) FROM news WHERE (SELECT rows FROM written) >= 0
+    GROUP BY tenant_id ORDER BY tenant_id
     ON CONFLICT (tenant_id) DO UPDATE SET news = known.news + excluded.news
     RETURNING tenant_id, news
 ),
