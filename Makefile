@@ -20,6 +20,8 @@ PYTEST := $(PY) -m pytest
 # A user's own pip settings must not send packages past the environment.
 export PIP_USER := 0
 export PIP_REQUIRE_VIRTUALENV := 0
+# Modules are compiled once and not by every process: the tests start many.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help
 help: ## show this list

@@ -156,7 +156,7 @@ class JsonLife:
 
 class JsonLives:
     name = "json"
-    histories = 24
+    histories = 14
 
     @asynccontextmanager
     async def live(self, place: Path, request: pytest.FixtureRequest) -> AsyncIterator[JsonLife]:

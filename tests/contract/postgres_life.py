@@ -87,7 +87,7 @@ class PostgresLife:
 
 class PostgresLives:
     name = "postgres"
-    histories = 11
+    histories = 7
 
     def live(self, place: Path, request: pytest.FixtureRequest) -> AbstractAsyncContextManager[PostgresLife]:
         return live_in(request.getfixturevalue("database"))

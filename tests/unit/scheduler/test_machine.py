@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 MOST_DEADLINES = 2_000
 
 USUAL = settings(
-    max_examples=150,
+    max_examples=100,
     stateful_step_count=35,
     deadline=None,
     derandomize=True,  # the same histories every time; `make soak` looks for new ones
