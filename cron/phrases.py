@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     """What a phrase comes to at a moment, in a zone."""
 
 EXAMPLES = {
-    "in N minutes|hours|days|weeks": "in 30 minutes",
+    "in N seconds|minutes|hours|days|weeks": "in 30 minutes",
     "at HH:MM": "at 17:00",
     "at H am|pm": "at 9:30 pm",
     "tomorrow [at HH:MM]": "tomorrow at 09:00",
     "on YYYY-MM-DD [at HH:MM]": "on 2030-06-01 at 12:00",
     "every hour, or hourly": "every hour",
-    "every N minutes|hours|days|weeks": "every 15 minutes",
+    "every N seconds|minutes|hours|days|weeks": "every 15 minutes",
     "every day [at HH:MM], or daily": "every day at 9am",
     "every weekday [at HH:MM]": "every weekday at 08:30",
     "every week [on <weekday>] [at HH:MM], or weekly": "weekly on friday at 5pm",
@@ -56,8 +56,9 @@ LONGEST_PHRASE = 200
 """Characters, blanks collapsed. What is longer is a message."""
 
 NINE = time(9)
-MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 UNITS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), SECOND),
     **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), MINUTE),
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), HOUR),
     **dict.fromkeys(("d", "day", "days"), DAY),
@@ -216,7 +217,7 @@ def read_cron(said: str) -> Meaning:
 def read_span(match: re.Match[str]) -> timedelta:
     count, unit = match["count"] or "1", UNITS.get(match["unit"])
     if unit is None:
-        units = "minutes, hours, days or weeks"
+        units = "seconds, minutes, hours, days or weeks"
         raise Misread(f"there is no unit {quoted(match['unit'])} here, expected {units}", near=True)
     if not count.strip("0"):
         raise Misread("interval must be >= 1", near=True)
@@ -285,7 +286,10 @@ READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Meaning]], ...] 
     (re.compile(rf"tomorrow{_AT}"), read_tomorrow),
     (re.compile(rf"on (?P<date>[0-9]\S*){_AT}"), read_on),
     (re.compile(r"every (?:(?P<count>[0-9]+) ?)?(?P<unit>minute|min|hour|hr|h)"), read_every),
-    (re.compile(r"every (?P<count>[0-9]+) ?(?P<unit>mins|minutes|m|hours|hrs|days?|d|weeks?|wks?|w)"), read_every),
+    (
+        re.compile(r"every (?P<count>[0-9]+) ?(?P<unit>seconds?|mins|minutes|m|hours|hrs|days?|d|weeks?|wks?|w)"),
+        read_every,
+    ),
     (re.compile(r"every (?P<duration>[0-9]\S*(?: [a-z]+)?)"), read_duration),
     (re.compile(rf"every day{_AT}"), read_days),
     (re.compile(rf"every week(?: on {_LIST})?{_AT}"), read_weeks),
