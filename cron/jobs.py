@@ -125,9 +125,11 @@ class CronJobs:
         schedule = await self._schedule(wish)
         spec = self._checked(wish, schedule)
         begun = partial(plans.begun, new_id=self._new_id, at_once=wish.at_once)
-        job = await self._persist(partial(self._cron.add_job, spec, begun, self._options.bounds))
+        most = self._options.bounds
+        if wish.made_by_agent and wish.agent in self._options.agent_jobs:
+            most = most._replace(of_agent=self._options.agent_jobs[wish.agent])
+        job = await self._persist(partial(self._cron.add_job, spec, begun, most))
         if job is None:
-            most = self._options.bounds
             raise QuotaReached(
                 f"there are as many jobs as are allowed ({most.of_tenant} for all, {most.of_agent} for one agent): "
                 "cancel one that is not needed any more, /cron list shows them",
@@ -279,8 +281,9 @@ class CronJobs:
             return
         fires = schedule_of(spec.timing).fires(self._now(), LOOKED_AT)
         closest = min((later - earlier for earlier, later in pairwise(fires)), default=None)
-        if closest is not None and closest < self._options.agent_interval:
-            least = duration_text(self._options.agent_interval)
+        shortest = self._options.shortest(spec.agent)
+        if closest is not None and closest < shortest:
+            least = duration_text(shortest)
             raise BadInput(
                 f"an agent's job may run every {least} at most, this one would run every {duration_text(closest)}",
                 field="schedule",

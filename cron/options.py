@@ -38,8 +38,15 @@ class Options:
     """The shortest distance between two runs that an agent may ask for."""
     jobs_in_runs: bool = False
     """Whether a run of a job may make jobs."""
+    agent_jobs: Mapping[str, int] = field(default_factory=dict)
+    """How many jobs an agent may make; one that is not named, as many as the bounds allow."""
+    agent_intervals: Mapping[str, timedelta] = field(default_factory=dict)
+    """As `agent_interval`, for agents that have one of their own."""
     agents: Mapping[str, int] = field(default_factory=dict)
     """How many runs at once an agent may have here; one that is not named, as many as the lane."""
+
+    def shortest(self, agent: str) -> timedelta:
+        return self.agent_intervals.get(agent, self.agent_interval)
 
     def retries(self, job: NewJob) -> int:
         return self.max_retries if job.rules.max_retries is None else job.rules.max_retries

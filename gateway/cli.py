@@ -1,7 +1,6 @@
 """The command `goclaw`: the chat, and the settings. `gateway.cli_store` adds what is about the store."""
 
 import json
-import logging
 from importlib.metadata import version
 from typing import Annotated, Final
 
@@ -9,9 +8,11 @@ import typer
 from rich.table import Column, Table
 
 from gateway import cli_store
-from gateway.app import chat as run_chat
+from gateway.chat import Setup
+from gateway.chat import chat as run_chat
+from gateway.logs import configure
 from gateway.settings import Loaded, Settings
-from gateway.shell import console, run_or_exit, settings_or_exit
+from gateway.shell import catalog_or_exit, console, run_or_exit, settings_or_exit
 from gateway.variables import env_example, variables
 
 # Wide enough that no line for a pipe is ever folded.
@@ -52,16 +53,20 @@ def goclaw(
 def chat() -> None:
     """Chat in this terminal with the built-in demo agent."""
     settings = settings_or_exit().settings
-    logging.basicConfig(level=settings.log.level.upper(), format="%(levelname)s %(name)s: %(message)s")
-    run_or_exit(run_chat, settings)
+    catalog = catalog_or_exit(settings)
+    redactor = configure(settings)
+    redactor.add(*catalog.secrets())
+    run_or_exit(run_chat, Setup(settings, catalog, redactor))
 
 
 @config.command()
 def check() -> None:
     """Tell whether the settings can be used, and everything that is wrong with them."""
     loaded = settings_or_exit()
+    agents = catalog_or_exit(loaded.settings).agents
     changed = sum(origin != "default" for origin in loaded.origins.values())
     typer.echo(f"ok: {len(loaded.origins)} settings, {changed} set, {len(loaded.origins) - changed} at their default")
+    typer.echo(f"ok: {', '.join(f'{name} ({spec.backend})' for name, spec in agents.items())}")
 
 
 @config.command()

@@ -10,19 +10,33 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gateway.plain import counted, excerpt, joined
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scheduler import SchedulerStatistics, SessionStatistics, Stopped
+    from store.records import Message
 
 COMMANDS = {
     "stop": "stop the oldest thing that runs here; with nothing running, what waits",
     "stopall": "stop everything here: what runs, what waits, and every helper",
+    "new": "stop everything here and begin a new conversation",
     "schedule": "have something done later or again and again; alone, how to say it",
     "cron": "what is scheduled here; /cron why 1 tells why job 1 runs when it does",
-    "status": "what runs and what waits, here and in every lane",
+    "queue": "how messages wait here; /queue mode steer changes it, /queue reset takes that back",
+    "tz": "the time zone of this chat; /tz Europe/Berlin changes it",
+    "status": "what runs, what waits and what is next, here and in every lane",
+    "whoami": "who you are here",
+    "start": "a greeting",
     "help": "this list",
 }
-STOPS = frozenset({"stop", "stopall"})
-SCHEDULES = frozenset({"schedule", "cron"})
+STOPS = frozenset({"stop", "stopall", "new"})
+DESK = frozenset({"schedule", "cron", "queue", "tz"})
+"""Carried out one after the other, in the order in which they came in."""
+FOR_ADMINS = frozenset({"new", "queue", "tz"})
+"""What changes a conversation for everybody in it."""
+GREETING = "Hello. Write something and an agent answers; /help lists what else there is."
 
 _COMMAND = re.compile(r"\s*/(?P<name>[A-Za-z][A-Za-z0-9_]*)(?:@\w+)?[.,;:!?…]*(?:\s+(?P<rest>.*))?\s*", re.DOTALL)
 
@@ -41,8 +55,8 @@ class Command:
         return self.name in STOPS
 
     @property
-    def schedules(self) -> bool:
-        return self.name in SCHEDULES
+    def at_the_desk(self) -> bool:
+        return self.name in DESK
 
 
 def parse_command(text: str) -> Command | None:
@@ -56,6 +70,10 @@ def help_text() -> str:
 
 def unknown_text(command: Command) -> str:
     return f"There is no command /{excerpt(command.name)}.\n{help_text()}"
+
+
+def refusal(command: Command) -> str:
+    return f"Only an admin of this group may use /{command.name} here."
 
 
 def stop_text(stopped: Stopped, *, also_runs: int = 0, also_messages: int = 0, own: bool = False) -> str:
@@ -79,7 +97,7 @@ def stop_text(stopped: Stopped, *, also_runs: int = 0, also_messages: int = 0, o
     return f"{text}; {counted(stopped.left, 'message')} still waiting." if stopped.left else f"{text}."
 
 
-def status_text(here: SessionStatistics, everywhere: SchedulerStatistics) -> str:
+def status_text(here: SessionStatistics, everywhere: SchedulerStatistics, fires: Sequence[str] = ()) -> str:
     waiting = here.buffered + here.waiting + here.steering
     lines = [f"Here: {here.running} running{stopping(here.stopping)}, {waiting} waiting{throttled(here)}.", "Lanes:"]
     for lane in everywhere.lanes:
@@ -91,6 +109,8 @@ def status_text(here: SessionStatistics, everywhere: SchedulerStatistics) -> str
         if lane.waiting and lane.oldest_wait_s >= 1:
             extra.append(f"the oldest for {lane.oldest_wait_s:.0f} s")
         lines.append("".join([f"  {lane.name:<10} {lane.active} of {lane.limit} running", *(f", {e}" for e in extra)]))
+    if fires:
+        lines += ["Next jobs:", *(f"  {fire}" for fire in fires)]
     return "\n".join(lines)
 
 
@@ -102,15 +122,14 @@ def throttled(here: SessionStatistics) -> str:
     return "; one at a time because the history is long" if here.throttled else ""
 
 
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def joined(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def excerpt(text: str, length: int = 40) -> str:
-    """Enough of a message to recognise it by."""
-    line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[: length - 1].rstrip()}…"
+def whoami_text(message: Message) -> str:
+    """Everything that a person needs to be put on a list, or to ask for help."""
+    incoming, session = message.incoming, message.session
+    where = f"{session.channel} chat {session.chat}" + (f", thread {session.thread}" if session.thread else "")
+    rights = "admin" if incoming.admin else "member" if incoming.group else "yourself"
+    return "\n".join(
+        [
+            f"You are {incoming.sender} ({rights}) in {where}.",
+            f"The agent {session.agent} answers here, for the tenant {session.tenant}.",
+        ]
+    )

@@ -2,7 +2,7 @@
 
 A stop acts in memory at once, is then written to the store, and is answered last; the answer overtakes the outbox.
 Whoever wins the store's compare-and-set of `begin` and `settle` against `stop` decides, so a message that was stopped
-never starts later.
+never starts later. `/new` is `/stopall`, with a line in the transcript from which on nothing earlier is told to agents.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gateway.commands import help_text, status_text, stop_text, unknown_text
-from gateway.cron_desk import CronDesk
+from gateway import commands
+from gateway.commands import FOR_ADMINS, GREETING, Command, help_text, stop_text, unknown_text, whoami_text
+from gateway.desk import Desk
+from gateway.history import NEW_CONVERSATION
 from gateway.persist import persist
 from store.records import MessageState, Note
 
@@ -20,14 +22,14 @@ if TYPE_CHECKING:
 
     import trio
 
-    from gateway.commands import Command
+    from gateway.chat_desk import ChatDesk
     from gateway.in_hand import InHand
     from gateway.outbound import Outbound
     from gateway.quiet import Quiet
     from gateway.timetable import Timetable
     from scheduler import Scheduler, Stopped
     from store.protocols import MessageStore
-    from store.records import Message
+    from store.records import Message, Said
 
 
 class Control:
@@ -39,6 +41,7 @@ class Control:
         outbound: Outbound,
         quiet: Quiet,
         in_hand: InHand,
+        chat_desk: ChatDesk,
         timetable: Timetable | None = None,
     ) -> None:
         self._in_hand = in_hand
@@ -49,7 +52,8 @@ class Control:
         self._scheduler = scheduler
         self._outbound = outbound
         self._quiet = quiet
-        self._desk = CronDesk(timetable, self._write_answer)
+        self._timetable = timetable
+        self._desk = Desk(chat_desk, timetable, self._write_answer)
         nursery.start_soon(self._desk.run)
 
     @staticmethod
@@ -59,9 +63,14 @@ class Control:
             return False
         return whose(stop) in (None, other.incoming.sender)
 
+    @staticmethod
+    def acts(message: Message, command: Command) -> bool:
+        """Whether the command stops things: a member's `/new` in a group is only answered."""
+        return command.stops and may_use(message, command)
+
     def stop(self, message: Message, command: Command, earlier: Sequence[int]) -> None:
         """Stop now, in memory; write and answer as soon as the store allows."""
-        cancel = self._scheduler.cancel_all if command.name == "stopall" else self._scheduler.cancel_oldest
+        cancel = self._scheduler.cancel_oldest if command.name == "stop" else self._scheduler.cancel_all
         stopped = cancel(str(message.session), whose(message))
         reached = {request.payload.id for request in stopped.reached if request.payload is not None}
         counted_by_others = self._claimed.copy()
@@ -70,7 +79,7 @@ class Control:
         if not one_run:
             self._sweeps[message.id] = message
         only = [*earlier, *reached] if one_run else None
-        self._start(self._write_stop, message, stopped, earlier, reached, only, counted_by_others)
+        self._start(self._write_stop, message, command, stopped, earlier, reached, only, counted_by_others)
 
     def has_swept(self, message: Message) -> bool:
         """A stop that was accepted later has acted already: the store stops this one too, so it is not taken up.
@@ -81,16 +90,21 @@ class Control:
         return any(stop.id > message.id and self.may_stop(stop, message) for stop in self._sweeps.values())
 
     def answer(self, message: Message, command: Command) -> None:
-        if command.schedules:
+        """Everything but a stop."""
+        if command.at_the_desk and may_use(message, command):
             self._scheduler.flush(str(message.session))  # what was written before it does not wait behind it
             self._quiet.begin()
             self._desk.hand_in(message, command)
             return
         if command.name == "status":
-            here = self._scheduler.session_statistics(str(message.session))
-            text = status_text(here, self._scheduler.statistics())
-        elif command.name == "help":
-            text = help_text()
+            self._start(self._write_status, message)
+            return
+        if command.known and not may_use(message, command):
+            text = commands.refusal(command)
+        elif command.name == "whoami":
+            text = whoami_text(message)
+        elif command.name in ("start", "help"):
+            text = help_text() if command.name == "help" else f"{GREETING}\n{help_text()}"
         else:
             text = unknown_text(command)
         self._start(self._write_answer, message, text)
@@ -102,6 +116,7 @@ class Control:
     async def _write_stop(
         self,
         message: Message,
+        command: Command,
         stopped: Stopped,
         earlier: Sequence[int],
         reached: set[int],
@@ -118,14 +133,28 @@ class Control:
         self._claimed -= {*earlier, *reached}
         self._in_hand.let_go(*earlier)
         own = whose(message) is not None
-        text = stop_text(stopped, also_runs=len(runs), also_messages=len(messages), own=own)
-        await self._write_answer(message, text)
+        if command.name != "new":
+            text = stop_text(stopped, also_runs=len(runs), also_messages=len(messages), own=own)
+            await self._write_answer(message, text)
+            return
+        anything = bool(stopped or runs or messages)
+        begun = "A new conversation. What was said before is kept, but the agent does not look at it any more."
+        told = f"{stop_text(stopped, also_runs=len(runs), also_messages=len(messages))} {begun}" if anything else begun
+        await self._write_answer(message, told, [NEW_CONVERSATION], 0.0)
 
-    async def _write_answer(self, message: Message, text: str) -> None:
+    async def _write_status(self, message: Message) -> None:
+        fires = () if self._timetable is None else await self._timetable.next_fires(message.session.tenant)
+        here = self._scheduler.session_statistics(str(message.session))
+        await self._write_answer(message, commands.status_text(here, self._scheduler.statistics(), fires))
+
+    async def _write_answer(
+        self, message: Message, text: str, said: Sequence[Said] = (), context: float | None = None
+    ) -> None:
         turn = f"command-{message.id}"
         note = Note(message.session, text, urgent=True)
         await persist(partial(self._store.begin, turn, [message.id]))
-        await persist(partial(self._store.settle, turn, [message.id], MessageState.DONE, [note]))
+        settle = partial(self._store.settle, turn, [message.id], MessageState.DONE, [note], said, context)
+        await persist(settle)
         self._outbound.poke()
         self._in_hand.let_go(message.id)
         self._quiet.end()
@@ -135,3 +164,8 @@ def whose(message: Message) -> str | None:
     """Whose work this person may stop: their own in a group, everybody's (None) elsewhere."""
     incoming = message.incoming
     return incoming.sender if incoming.group and not incoming.admin else None
+
+
+def may_use(message: Message, command: Command) -> bool:
+    """What changes a group for everybody is for its admins."""
+    return command.name not in FOR_ADMINS or whose(message) is None

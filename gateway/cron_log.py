@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-from contextlib import suppress
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from gateway.private_file import LARGEST, PrivateFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
-    from io import TextIOWrapper
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -28,9 +26,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("goclaw.cron")
 
-LARGEST = 10_000_000
-"""Bytes of one file."""
-OLD_FILES = 5
 NAME = "scheduler.log"
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -38,8 +33,16 @@ LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNI
 class CronLog:
     """Implements `cron.telling.Tell`."""
 
-    def __init__(self, directory: Path, now: Callable[[], datetime], *, largest: int = LARGEST) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        now: Callable[[], datetime],
+        *,
+        redact: Callable[[str], str] = str,
+        largest: int = LARGEST,
+    ) -> None:
         self._file = PrivateFile(directory / NAME, largest)
+        self._redact = redact
         self._now = now
 
     @property
@@ -63,7 +66,7 @@ class CronLog:
             facts = {"tenant": trigger.tenant, **facts}
         stamp = self._now().isoformat().replace("+00:00", "Z")
         line = {"timestamp": stamp, "level": level, "event": event, **about, **facts}
-        self._file.write(json.dumps(line, default=str))
+        self._file.write(self._redact(json.dumps(line, default=str)))
         if level in ("warning", "error"):
             logger.log(LEVELS[level], "%s", words(event, line))
 
@@ -75,39 +78,3 @@ def words(event: str, line: dict[str, object]) -> str:
     told = {name: fact for name, fact in line.items() if name not in hidden and fact not in ("", None)}
     facts = ", ".join(f"{fact}" if name == "error" else f"{name} {fact}" for name, fact in told.items())
     return f"{event.replace('_', ' ')}{job}{': ' if facts else ''}{facts}"
-
-
-class PrivateFile(RotatingFileHandler):
-    """A file that only its owner can read, made with its directory at the first line."""
-
-    def __init__(self, path: Path, largest: int) -> None:
-        super().__init__(path, maxBytes=largest, backupCount=OLD_FILES, encoding="utf-8", delay=True)
-        self.dropped = 0
-
-    def write(self, line: str) -> None:
-        # `emit` catches everything that goes wrong with the file, and calls `handleError`.
-        self.handle(logging.makeLogRecord({"msg": line}))
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        self.dropped += 1
-        self._give_up_stream()
-        if self.dropped == 1:
-            logger.warning("%s cannot be written; its lines are dropped until it can be", self.baseFilename)
-
-    def close(self) -> None:
-        self._give_up_stream()
-        super().close()
-
-    def _give_up_stream(self) -> None:
-        """What a full disk did not take is not written later, in the middle of something else."""
-        stream, self.stream = self.stream, None  # opened again by the next line
-        if stream is not None:
-            with suppress(OSError, ValueError):
-                stream.close()
-
-    def _open(self) -> TextIOWrapper:
-        path = Path(self.baseFilename)
-        path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        return os.fdopen(descriptor, "a", encoding="utf-8")

@@ -12,37 +12,41 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from cron.errors import AgentMissing, RunStopped, RunTimedOut
+from cron.errors import AgentMissing, PermanentFailure, RunStopped, RunTimedOut
 from cron.run import Answer
-from gateway.protocols import Turn
-from gateway.turn import ask_helper
+from gateway import schedule_lines
+from gateway.agent_run import AgentRun, Errand
+from gateway.crew import Purse
+from gateway.history import recall
+from gateway.protocols import AgentError, Turn
 from scheduler import End, Mode, Policy, Reason, Request
 from store.records import SessionKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cron.run import Work
-    from gateway.protocols import Agent
+    from gateway.crew import Member
+    from gateway.toolbox import Toolbox
     from scheduler import Outcome, Run, Scheduler
+    from store.protocols import SessionStore
 
 CRON_LANE = "cron"
 
 
 class LaneRunner:
-    def __init__(self, scheduler: Scheduler, agents: Mapping[str, Agent]) -> None:
+    def __init__(self, scheduler: Scheduler, toolbox: Toolbox, sessions: SessionStore) -> None:
         self._scheduler = scheduler
-        self._agents = agents
+        self._toolbox = toolbox
+        self._sessions = sessions
 
     def room(self) -> int:
         lane = self._scheduler.lanes[CRON_LANE]
         return 0 if self._scheduler.closing else max(lane.limit - lane.active - lane.waiting, 0)
 
     async def run(self, work: Work) -> Answer:
-        agent = self._agents.get(work.job.spec.agent)
-        if agent is None:
+        member = self._toolbox.crew.find(work.job.spec.agent)
+        if member is None:
             raise AgentMissing(work.job.spec.agent)
-        ticket = self._scheduler.schedule(self._request(work, agent))
+        ticket = self._scheduler.schedule(self._request(work, member))
         try:
             outcome = await ticket.wait()
         except trio.Cancelled:
@@ -51,15 +55,15 @@ class LaneRunner:
                 await ticket.wait()
             raise
         if outcome.end is End.DONE:
-            return Answer(outcome.value)
+            answer: Answer = outcome.value
+            return answer
         if outcome.end is End.CLOSED or outcome.reason is Reason.CLOSING:
             await trio.sleep_forever()  # the process ends: cron is about to be stopped, and gives this back at no cost
         raise error_of(outcome, work)
 
-    def _request(self, work: Work, agent: Agent) -> Request:
-        async def handle(run: Run) -> str:
-            turn = Turn(work.place or alone(work), (work.prompt,), work.environ)
-            return await agent.run(turn, CronContext(run, agent))
+    def _request(self, work: Work, member: Member) -> Request:
+        async def handle(run: Run) -> Answer:
+            return await self._work(run, work, member)
 
         # In a chat's own session nothing of how that chat is treated changes by this.
         here = self._scheduler.sessions.get(work.session)
@@ -75,6 +79,24 @@ class LaneRunner:
             resumed=True,  # no cap: nobody's message gives way to it, and it gives way to none
         )
 
+    async def _work(self, run: Run, work: Work, member: Member) -> Answer:
+        spec, place = work.job.spec, work.place or alone(work)
+        with self._toolbox.traces.tracing(str(place), member.name, "job", run=run, id=work.run.trace) as trace:
+            errand = Errand(
+                session=place,
+                owner=spec.owner,
+                uid=f"run {work.run.id}",
+                purse=Purse(member.tokens),
+                environ=work.environ,
+                answers_in=spec.deliver_to,
+                job=work.job,
+            )
+            context = AgentRun(self._toolbox, run, member, errand, trace)
+            history = () if work.place is None else await recall(self._sessions, place, member.window)
+            reply = await member.agent.run(Turn(place, (work.prompt,), history, work.environ), context)
+            text = await schedule_lines.carried_out(self._toolbox, context, reply.text)
+            return Answer(text, errand.purse.spent.tokens_in, errand.purse.spent.tokens_out)
+
 
 def error_of(outcome: Outcome, work: Work) -> Exception:
     """The one place where an end of the scheduler becomes an error of cron."""
@@ -87,6 +109,8 @@ def error_of(outcome: Outcome, work: Work) -> Exception:
     error = outcome.error
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    if isinstance(error, AgentError) and not error.retriable:
+        return PermanentFailure(str(error), **error.fields)
     if isinstance(error, Exception):
         return error
     return RuntimeError(f"the run was {outcome.end}: {error!r}")
@@ -95,22 +119,3 @@ def error_of(outcome: Outcome, work: Work) -> Exception:
 def alone(work: Work) -> SessionKey:
     """A conversation that nobody else is in."""
     return SessionKey(work.job.tenant, work.job.spec.agent, "cron", "", str(work.job.id), work.run.id)
-
-
-class CronContext:
-    """What an agent may do while it works for a job: nobody watches or steers it."""
-
-    def __init__(self, run: Run, agent: Agent) -> None:
-        self._run = run
-        self._agent = agent
-        self.helpers = 0
-
-    def show(self, text: str) -> None:
-        """Nobody sees it: people get the answer."""
-
-    async def ask_helper(self, task: str) -> str:
-        return await ask_helper(self._run, self._agent, self, task)
-
-    async def steering(self) -> tuple[str, ...]:
-        await trio.lowlevel.checkpoint()
-        return ()

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from gateway.commands import counted, excerpt, joined
 from gateway.persist import GivenUp, persist
+from gateway.plain import counted, excerpt, joined, one_line
 from gateway.quiet import Quiet
 from scheduler import End, Outcome, Reason
 from store.records import MessageState, Note, turn_id
@@ -39,8 +39,16 @@ class Ending(NamedTuple):
 
 
 class Endings:
-    def __init__(self, process: str, store: MessageStore, outbound: Outbound, quiet: Quiet) -> None:
+    def __init__(
+        self,
+        process: str,
+        store: MessageStore,
+        outbound: Outbound,
+        quiet: Quiet,
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self._process = process
+        self._redact = redact
         self._store = store
         self._outbound = outbound
         self._quiet = quiet
@@ -52,7 +60,9 @@ class Endings:
         message, outcome = ticket.request.payload, ticket.outcome
         channel = self._outbound.channel(message.session.channel)
         if channel is not None:
-            channel.clear(message.session)
+            channel.clear(
+                message.session, turn_id(self._process, outcome.run) if outcome is not None and outcome.run else ""
+            )
         if outcome is None or outcome.end in (End.DONE, End.CLOSED) or isinstance(outcome.error, GivenUp):
             written(message.id)  # done by the turn itself; what never started stays accepted for the next start
             return
@@ -96,7 +106,7 @@ class Endings:
             await persist(partial(self._store.put_back, turn, ids))
             return
         state, text = words(first, quoted([ending.message.text for ending in endings]))
-        notes = [Note(first.message.session, text)] if text else []
+        notes = [Note(first.message.session, self._redact(text))] if text else []
         told = await self._settle(turn, ids, state, notes)
         await self._settle("", ids, state, [] if told else notes)  # what had not begun
 
@@ -138,11 +148,3 @@ def quoted(texts: list[str], most: int = 5) -> str:
     """Which messages it is about, each by its beginning."""
     names = [f'"{excerpt(text)}"' for text in texts]
     return joined(names if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} more"])
-
-
-def one_line(error: BaseException | None) -> str:
-    """What went wrong, short enough for a chat; the log has the rest."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    text = " ".join(str(error).split())
-    return text[:200] or type(error).__name__

@@ -10,7 +10,7 @@ could start, and what came before it in the same session is never scheduled at a
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from gateway.commands import Command, parse_command
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gateway.in_hand import InHand
     from gateway.settings import Settings
     from gateway.turn import Turns
+    from gateway.waiting import Waiting
     from scheduler import Scheduler, Ticket
     from store.protocols import MessageStore
     from store.records import Cursor, Incoming, Message, SessionKey, SessionPolicy, Standing
@@ -44,6 +45,7 @@ class Inbound:
         control: Control,
         endings: Endings,
         in_hand: InHand,
+        waiting: Waiting,
     ) -> None:
         self._store = store
         self._scheduler = scheduler
@@ -53,7 +55,16 @@ class Inbound:
         """Messages that wait or run; what cron does is not among them."""
         self._endings = endings
         self._in_hand = in_hand
-        self._alone, self._shared = policies(settings)
+        self._waiting = waiting
+        alone, shared = policies(settings)
+
+        @lru_cache(maxsize=1000)  # nearly all chats are treated alike, and the scheduler knows an old one at a glance
+        def policy(agent: str, group: bool, own: SessionPolicy) -> Policy:
+            usual = in_force(shared if group else alone, own)
+            timeout_s = turns.run_timeout_s(agent)
+            return usual if timeout_s is None else replace(usual, timeout_s=timeout_s)
+
+        self._policies = policy
 
     @property
     def receiving(self) -> bool:
@@ -93,13 +104,13 @@ class Inbound:
             self._in_hand.take([message.id])
             if command is None:
                 self._schedule(message, standings[message.session], resumed=resumed)
-            elif not command.stops:
+            elif not self._control.acts(message, command):
                 self._control.answer(message, command)
 
     def _act_on_stops(self, parsed: Sequence[Parsed]) -> set[int]:
         stopped: set[int] = set()
         for place, (message, command) in enumerate(parsed):
-            if command is not None and command.stops:
+            if command is not None and self._control.acts(message, command):
                 earlier = [
                     other.id
                     for other, other_command in parsed[:place]
@@ -112,10 +123,10 @@ class Inbound:
 
     def _schedule(self, message: Message, standing: Standing, *, resumed: bool) -> None:
         self.open.begin()
-        policy = in_force(self._shared if message.incoming.group else self._alone, standing.policy)
+        policy = self._policies(message.session.agent, message.incoming.group, standing.policy)
         if resumed:
             policy = replace(policy, mode=Mode.QUEUE)
-        self._scheduler.schedule(
+        ticket = self._scheduler.schedule(
             Request(
                 session=str(message.session),
                 handler=self._turns,
@@ -125,11 +136,12 @@ class Inbound:
                 thread=message.session.thread,
                 policy=policy,
                 context_used=standing.context,
-                steerable=self._turns.can_steer and not message.attempts,
+                steerable=not message.attempts and self._turns.can_steer(message.session.agent),
                 resumed=resumed,
                 on_end=self._ended,
             )
         )
+        self._waiting.watch(ticket)
 
     def _ended(self, ticket: Ticket) -> None:
         self._endings.note(ticket, self._in_hand.let_go)

@@ -30,6 +30,7 @@ from store.records import DropPolicy, QueueMode
 
 StoreMode = Literal["auto", "standalone", "managed"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["console", "json"]
 Origin = Literal["default", "environment", ".env"]
 
 
@@ -173,9 +174,36 @@ class PostgresSettings(Group):
     )
 
 
+class AnthropicSettings(Group):
+    """Models: without a key and without agents.toml, the built-in demo agent answers"""
+
+    api_key: SecretStr | None = Field(
+        None, description="The key for Anthropic's models. With it, agents that name no backend use them."
+    )
+    base_url: str | None = Field(
+        None,
+        min_length=1,
+        description="Another server that speaks Anthropic's protocol, for instance http://localhost:8080.",
+    )
+
+
+class OpenaiSettings(Group):
+    """OpenAI, and every server that speaks its protocol"""
+
+    api_key: SecretStr | None = Field(None, description="The key for OpenAI's models, or for the server named below.")
+    base_url: str | None = Field(
+        None,
+        min_length=1,
+        description="Another server that speaks OpenAI's protocol, for instance http://localhost:11434/v1.",
+    )
+
+
 class LogSettings(Group):
     """Log"""
 
+    format: Annotated[LogFormat, BeforeValidator(_read_choice)] = Field(
+        "console", description="console: lines for people. json: an object per line for programs."
+    )
     level: Annotated[LogLevel, BeforeValidator(_read_choice)] = Field(
         "warning", description="The least severe kind of event that is written to the log."
     )
@@ -196,6 +224,23 @@ class Settings(SettingsTree):
     )
     data: DataSettings = DataSettings()
     postgres: PostgresSettings = PostgresSettings()
+    agents: str | None = Field(
+        None,
+        min_length=1,
+        description="The file that declares agents. Without it, agents.toml in the current directory if it is there,"
+        " else the agents main and research.",
+    )
+    workspace: str | None = Field(
+        None,
+        min_length=1,
+        description="The directory in which each agent has a directory of its own for its files. Without it,"
+        " `workspace` in the data directory.",
+    )
+    model: str | None = Field(
+        None, min_length=1, description="The model of agents that name none. Without it, the backend's usual one."
+    )
+    anthropic: AnthropicSettings = AnthropicSettings()
+    openai: OpenaiSettings = OpenaiSettings()
     log: LogSettings = LogSettings()
 
     @property

@@ -14,6 +14,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from gateway.agents.catalog import CatalogError
+from gateway.agents.spec import Catalog
+from gateway.hiring import read_catalog
 from gateway.settings import Loaded, Settings, SettingsError, Unknown, load_settings
 from gateway.tenure import TenureOver
 from store.protocols import StoreError
@@ -21,6 +24,7 @@ from store.protocols import StoreError
 ENV_FILE: Final = Path(".env")
 
 Answer = TypeVar("Answer")
+Asked = TypeVar("Asked")
 
 
 class ExitCode(IntEnum):
@@ -47,11 +51,21 @@ def settings_or_exit() -> Loaded[Settings]:
     return loaded
 
 
-def run_or_exit(main: Callable[[Settings], Awaitable[Answer]], settings: Settings) -> Answer:
+def catalog_or_exit(settings: Settings) -> Catalog:
+    """The declared agents; what is wrong with them ends the command with code 78."""
+    try:
+        return read_catalog(settings)
+    except CatalogError as error:
+        for problem in error.problems:
+            talk("error", "bold red", str(problem))
+        raise typer.Exit(ExitCode.CONFIG) from None
+
+
+def run_or_exit(main: Callable[[Asked], Awaitable[Answer]], asked: Asked) -> Answer:
     """Run it; what the store cannot do for it is told in a sentence and ends the command with code 69."""
     reasons: list[BaseException] = []
     try:
-        return trio.run(main, settings)
+        return trio.run(main, asked)
     except* (StoreError, TenureOver) as caught:
         reasons += leaves(caught)
     for reason in reasons:

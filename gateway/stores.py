@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from gateway.clock import utc_now
-from gateway.commands import counted
+from gateway.plain import counted
 from store.protocols import CannotOpen
 
 if TYPE_CHECKING:

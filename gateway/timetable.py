@@ -1,27 +1,25 @@
-"""Cron inside a gateway: which parts it is made of, and that it goes on whatever happens to it.
-
-run ──▶ service ──▶ stopped
-   ▲        │ crashed: said in the log
-   └─ rest ─┘         longer each time; the chat does not notice
-"""
+"""Cron inside a gateway: which parts it is made of, and that it goes on whatever happens to it (`keep_running`)."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from random import SystemRandom
 from typing import TYPE_CHECKING
 
 import trio
 from uuid_utils import uuid7
 
+from cron import report
 from cron.errors import SchedulerShutdownError
 from cron.jobs import CronJobs
 from cron.options import Options
 from cron.service import CronService
-from gateway.commands import counted
 from gateway.persist import persist
+from gateway.plain import counted
+from gateway.supervisor import keep_running, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,13 +29,12 @@ if TYPE_CHECKING:
     from cron.telling import Tell
     from gateway.settings import Settings
     from store.protocols import Store
+    from store.records import SessionKey
 
 logger = logging.getLogger("goclaw.cron")
 
-FIRST_REST_S = 1.0
-LONGEST_REST_S = 60.0
-CALM_S = 300.0
-"""Who has worked for so long rests as briefly as the first time."""
+NEXT_SHOWN = 3
+LOOKED_AT = 1_000
 
 
 def new_id() -> str:
@@ -52,6 +49,7 @@ class CronParts:
     worker: str
     now: Callable[[], datetime]
     tell: Tell
+    options: Options
     new_id: Callable[[], str] = new_id
     random: Callable[[], float] = SystemRandom().random
 
@@ -62,7 +60,6 @@ class Timetable:
     def __init__(
         self,
         parts: CronParts,
-        options: Options,
         runner: Runner,
         settled: Callable[[], None],
         lanes: Callable[[], Mapping[str, object]] = dict,
@@ -73,7 +70,7 @@ class Timetable:
         self.service = CronService(
             parts.store,
             runner,
-            options,
+            parts.options,
             worker=parts.worker,
             now=parts.now,
             persist=persist,
@@ -84,42 +81,38 @@ class Timetable:
             lanes=lanes,
         )
         self.jobs = CronJobs(
-            parts.store, options, now=parts.now, new_id=parts.new_id, persist=persist, poke=self.service.poke
+            parts.store, parts.options, now=parts.now, new_id=parts.new_id, persist=persist, poke=self.service.poke
         )
-        self._left = trio.Event()
+        self.left = trio.Event()
+        """It was told to stop."""
 
     async def run(self) -> None:
-        """Until stopped."""
-        rest_s = FIRST_REST_S
-        while not self._left.is_set():
-            began = trio.current_time()
-            try:
-                await self.service.run()
-            except Exception as error:  # the supervisor: said, and started again after a rest
-                if trio.current_time() - began >= CALM_S:
-                    rest_s = FIRST_REST_S
-                self._tell("service_failed", level="error", error=plain(error), again_in_s=rest_s)
-                logger.info("how cron failed", exc_info=error)
-            else:
-                return
-            with trio.move_on_after(rest_s):
-                await self._left.wait()
-            rest_s = min(rest_s * 2, LONGEST_REST_S)
+        """Until stopped, where no supervisor looks after it."""
+        await keep_running(self.service.run, self.failed, left=self.left)
+
+    def failed(self, error: Exception, again_in_s: float) -> None:
+        self._tell("service_failed", level="error", error=plain(error), again_in_s=again_in_s)
+        logger.info("how cron failed", exc_info=error)
+
+    async def zone_of(self, session: SessionKey | None) -> str:
+        """The zone that was set for a conversation; empty if none was."""
+        kept = None if session is None else await persist(partial(self.store.session, session))
+        return "" if kept is None else kept.standing.policy.zone or ""
+
+    async def next_fires(self, tenant: str, count: int = NEXT_SHOWN) -> tuple[str, ...]:
+        """The tenant's next jobs, in words."""
+        jobs = await self.jobs.list(tenant, limit=LOOKED_AT)
+        planned = sorted((job for job in jobs if job.next_at is not None), key=lambda job: job.next_at or self.now())
+        return tuple(report.line(job, self.now()) for job in planned[:count])
 
     async def stop(self, within_s: float) -> None:
         """Nothing new begins; what runs may finish within that time, else it is given back and runs again later."""
-        self._left.set()
+        self.left.set()
         try:
             await self.service.stop(within=timedelta(seconds=within_s))
         except SchedulerShutdownError as error:
             text = f"{counted(error.running, 'run')} of jobs did not end within {within_s:g} s"
             self._tell("runs_given_back", level="warning", error=f"{text}; to begin anew at the next start")
-
-
-def plain(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return repr(error)
 
 
 def cron_options(settings: Settings) -> Options:

@@ -1,7 +1,7 @@
 """One turn on its slot: begin, let the agent work, settle.
 
-    begin ──▶ agent ──▶ seal ──▶ settle
-      │         │         └── stopped before: nothing is written here
+    begin ──▶ agent ──▶ its schedules ──▶ seal ──▶ settle
+      │         │                           └── stopped before: nothing is written here
       │         └── raises, is cancelled, takes too long: `gateway.endings` writes how it ended
       └── everything was stopped meanwhile: nothing happens
 
@@ -12,68 +12,106 @@ written in one place, so there is exactly one mapping from ends to words.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
+from gateway import schedule_lines
+from gateway.agent_run import AgentRun, Errand
+from gateway.crew import Purse
+from gateway.history import recall
 from gateway.persist import GivenUp, persist
 from gateway.protocols import Turn
-from scheduler import Policy, Request
 from store.records import MessageState, Note, Role, Said, turn_id
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from gateway.endings import Endings
     from gateway.outbound import Outbound
-    from gateway.protocols import Agent
+    from gateway.protocols import AgentReply
+    from gateway.toolbox import Toolbox
     from scheduler import Run
-    from store.protocols import MessageStore
-    from store.records import Message
+    from store.protocols import MessageStore, SessionStore
+    from store.records import Message, SessionKey
 
 Written = TypeVar("Written")
 
-HELPER_LANE = "subagent"
-HELPER_POLICY = Policy(debounce_s=0, cap=1000)
-
-
-class Asking(Protocol):
-    """A run's context, as the helpers that work for it see it."""
-
-    helpers: int
-    """How many it has asked."""
-
-    def show(self, text: str) -> None: ...
+SILENCE = "(The agent had nothing to say.)"
 
 
 class Turns:
     """The scheduler's handler for messages of people."""
 
-    def __init__(self, process: str, store: MessageStore, agent: Agent, outbound: Outbound, endings: Endings) -> None:
+    def __init__(
+        self,
+        process: str,
+        store: MessageStore,
+        sessions: SessionStore,
+        toolbox: Toolbox,
+        outbound: Outbound,
+        endings: Endings,
+    ) -> None:
         self._process = process
         self._endings = endings
         self._store = store
-        self._agent = agent
+        self._sessions = sessions
+        self._toolbox = toolbox
         self._outbound = outbound
-        self.can_steer = agent.can_steer
         self._writing: set[trio.CancelScope] = set()
+
+    def can_steer(self, agent: str) -> bool:
+        member = self._toolbox.crew.find(agent)
+        return member is not None and member.agent.can_steer
+
+    def run_timeout_s(self, agent: str) -> float | None:
+        """How long a run of this agent may take, if that differs from the others."""
+        member = self._toolbox.crew.find(agent)
+        return None if member is None else member.run_timeout_s
 
     async def __call__(self, run: Run) -> None:
         turn = turn_id(self._process, run.id)
         wanted = [request.payload.id for request in run.requests]
         await self._endings.caught_up(run.request.payload.session)
         messages = await persist(partial(self._store.begin, turn, wanted))
-        if not messages:
-            return
-        context = RunContext(run, turn, messages, self, self._agent, self._outbound)
+        if messages:
+            await self._answer(run, turn, messages)
+
+    async def _answer(self, run: Run, turn: str, messages: Sequence[Message]) -> None:
         session = messages[0].session
-        text = await self._agent.run(Turn(session, tuple(message.text for message in messages)), context)
-        if not run.seal():
-            return
-        said = [*(Said(Role.USER, one) for one in context.texts), Said(Role.ASSISTANT, text)]
-        notes = [Note(session, text)]
-        await self.write(partial(self._store.settle, turn, context.ids, MessageState.DONE, notes, said))
-        self._outbound.poke()
+        member = self._toolbox.crew.member(session.agent)
+        heard = Heard(run, turn, messages, self)
+        traces = self._toolbox.traces
+        with traces.tracing(
+            run.request.session, member.name, "message", run=run, since=messages[0].accepted_at
+        ) as trace:
+            traces.answering(heard.ids, turn, trace)
+            errand = Errand(
+                session=session,
+                owner=messages[0].incoming.sender,
+                uid=f"message {messages[0].id}",
+                purse=Purse(member.tokens),
+                environ={"GOCLAW_TRACE_ID": trace.id, "GOCLAW_RUN_ID": turn},
+                show=partial(self._show, session, turn),
+                answers_in=session,
+            )
+            context = AgentRun(self._toolbox, run, member, errand, trace, heard.steering)
+            history = await recall(self._sessions, session, member.window)
+            texts = tuple(message.text for message in messages)
+            reply = await member.agent.run(Turn(session, texts, history, errand.environ), context)
+            text = await schedule_lines.carried_out(self._toolbox, context, reply.text) or SILENCE
+            if not run.seal():
+                return
+            said = remembered(reply, heard.texts, text)
+            notes = [Note(session, text)]
+            settle = partial(self._store.settle, turn, heard.ids, MessageState.DONE, notes, said, reply.context)
+            await self.write(settle)
+            self._outbound.poke()
+
+    def _show(self, session: SessionKey, turn: str, text: str) -> None:
+        channel = self._outbound.channel(session.channel)
+        if channel is not None:
+            channel.show(session, turn, text)
 
     async def begin(self, turn: str, wanted: list[int]) -> tuple[Message, ...]:
         """Take more messages into a turn: once asked they belong to it, whatever is cancelled meanwhile."""
@@ -95,38 +133,20 @@ class Turns:
             scope.cancel()
 
 
-class RunContext:
-    """What the agent may do, for as long as its run counts."""
+class Heard:
+    """The messages of a turn, those included that were taken in while it ran."""
 
-    def __init__(
-        self,
-        run: Run,
-        turn: str,
-        messages: tuple[Message, ...],
-        turns: Turns,
-        agent: Agent,
-        outbound: Outbound,
-    ) -> None:
+    def __init__(self, run: Run, turn: str, messages: Sequence[Message], turns: Turns) -> None:
         self._run = run
         self._turn = turn
         self._turns = turns
-        self._agent = agent
-        self._session = messages[0].session
-        self._channel = outbound.channel(self._session.channel)
-        self.helpers = 0
         self.ids = [message.id for message in messages]
         self.texts = [message.text for message in messages]
-
-    def show(self, text: str) -> None:
-        if self._channel is not None and not self._run.cancelled and not self._run.ended:
-            self._channel.show(self._session, text)
-
-    async def ask_helper(self, task: str) -> str:
-        return await ask_helper(self._run, self._agent, self, task)
 
     async def steering(self) -> tuple[str, ...]:
         wanted = [request.payload.id for request in self._run.take_steering()]
         if not wanted:
+            await trio.lowlevel.checkpoint()
             return ()
         taken = await self._turns.begin(self._turn, wanted)
         texts = tuple(message.text for message in taken)
@@ -135,44 +155,7 @@ class RunContext:
         return texts
 
 
-class HelperContext:
-    """What a helper may do: the same, except that people steer the run it works for."""
-
-    def __init__(self, run: Run, agent: Agent, above: Asking) -> None:
-        self._run = run
-        self._agent = agent
-        self._above = above
-
-    def show(self, text: str) -> None:
-        if not self._run.cancelled:
-            self._above.show(text)
-
-    async def ask_helper(self, task: str) -> str:
-        return await ask_helper(self._run, self._agent, self._above, task)
-
-    async def steering(self) -> tuple[str, ...]:
-        await trio.lowlevel.checkpoint()
-        return ()
-
-
-async def ask_helper(run: Run, agent: Agent, above: Asking, task: str) -> str:
-    """A helper has a session of its own and runs on the helpers' lane; it goes when the run that asked goes."""
-
-    async def work(helper: Run) -> str:
-        return await agent.help(task, HelperContext(helper, agent, above))
-
-    above.helpers += 1
-    ticket = run.schedule(
-        Request(
-            session=f"sub:{run.id}:{above.helpers}",
-            handler=work,
-            lane=HELPER_LANE,
-            tenant=run.request.tenant,
-            sender=run.owner,
-            policy=HELPER_POLICY,
-        )
-    )
-    try:
-        return str(await ticket.result())
-    finally:
-        ticket.cancel()  # if nobody waits for it any more, it need not go on
+def remembered(reply: AgentReply, texts: Sequence[str], answer: str) -> list[Said]:
+    """What the transcript keeps of a turn."""
+    before = reply.said or tuple(Said(Role.USER, text) for text in texts)
+    return [*before, Said(Role.ASSISTANT, answer)]

@@ -115,6 +115,13 @@ class Scheduler:
     def session_statistics(self, session: str) -> SessionStatistics:
         return statistics.of_session(self.sessions.get(session), session, self.clock.current_time())
 
+    def ahead(self, ticket: Ticket) -> int | None:
+        """How many turns of its session a waiting message waits for; 0 if only for a slot. None if it does not wait.
+
+        Messages that joined another one's turn do not wait themselves, and neither does one in its debounce window.
+        """
+        return statistics.ahead(self.sessions.get(ticket.request.session), ticket)
+
     async def drain(self) -> None:
         """Wait until nothing waits or runs. New work is still taken in. A run cannot: it would wait for itself."""
         lending.refuse_drain(self)

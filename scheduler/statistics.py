@@ -9,6 +9,7 @@ from scheduler.session import flattened
 
 if TYPE_CHECKING:
     from scheduler.lane import Lane
+    from scheduler.request import Ticket
     from scheduler.scheduler import Scheduler
     from scheduler.session import Session
 
@@ -59,3 +60,9 @@ def of_session(session: Session | None, key: str, now: float) -> SessionStatisti
         children=len(session.children) + sum(len(run.children) for run in session.running),
         oldest_wait_s=now - min((ticket._queued_at for ticket in session.queue), default=now),
     )
+
+
+def ahead(session: Session | None, ticket: Ticket) -> int | None:
+    if session is None or ticket.outcome is not None or ticket not in session.queue:
+        return None
+    return list(session.queue).index(ticket) + len(session.running)

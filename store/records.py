@@ -261,8 +261,12 @@ class SessionPolicy:
     drop: DropPolicy | None = None
     debounce_ms: int | None = None
     max_concurrent: int | None = None
+    zone: str | None = None
+    """Where the times that people write here are meant: the name of a time zone."""
 
     def __post_init__(self) -> None:
+        if self.zone is not None and not (isinstance(self.zone, str) and self.zone.strip()):
+            raise ValueError(f"zone {self.zone!r}: expected the name of a time zone")
         for name, value, known in (("mode", self.mode, QueueMode), ("drop", self.drop, DropPolicy)):
             if value is not None and value not in get_args(known):
                 raise ValueError(f"{name} {value!r}: expected one of {', '.join(get_args(known))}")

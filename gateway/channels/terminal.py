@@ -1,16 +1,12 @@
-"""A chat in the terminal: lines in, replies out, work in progress on one line that ends when the answer comes.
+"""A chat in the terminal: lines in, replies out, work in progress that ends when the answer comes.
 
-Output is written by one task in a worker thread, in order: a terminal that is held back (Ctrl-S) holds back nothing
-else. Without a terminal (a pipe, a file) there is no prompt and no work in progress, only the replies.
+Output is written by one task, in order, in a thread: a terminal that is held back holds back nothing else. Without a
+terminal (a pipe, a file) there is no prompt and no work in progress, only the replies.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import sys
-import unicodedata
-from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -18,54 +14,69 @@ from uuid import uuid4
 import trio
 
 from gateway.channels.lines import LineReader, LineTooLong
-from gateway.protocols import ChannelError
+from gateway.channels.screen import Piece, PlainScreen, RichScreen, is_terminal
+from gateway.protocols import ChannelError, Pace
 from store.records import DeliveryKey, Incoming, SessionKey
 
 if TYPE_CHECKING:
-    from gateway.protocols import Intake
+    from collections.abc import Mapping
+    from pathlib import Path
 
-PROMPT = "> "
-KEPT = "\n\t\u200c\u200d"  # and the two joiners that Persian and emoji are written with
-ERASE_LINE = "\r\x1b[K"
+    from gateway.protocols import Delivery, Intake
+
 SESSION = SessionKey("default", "main", "terminal", "", "local")
 WELCOME = "goclaw: hello. Write something, or /help for commands. Ctrl-C stops what runs, Ctrl-D leaves."
 
 
-@dataclass(slots=True)
-class Piece:
-    """Something to be written, and the event that tells it was."""
-
-    kind: str
-    text: str = ""
-    written: trio.Event = field(default_factory=trio.Event)
-    failed: bool = False
-
-
 class Terminal:
     name = "terminal"
+    pace = Pace()
 
-    def __init__(self, input_fd: int = 0, output_fd: int = 1, *, sender: str = "you") -> None:
-        self._lines = LineReader(input_fd)
-        self._output_fd = output_fd
+    def __init__(
+        self,
+        input_fd: int = 0,
+        output_fd: int = 1,
+        *,
+        sender: str = "you",
+        history: Path | None = None,
+        commands: Mapping[str, str] | None = None,
+    ) -> None:
         self._sender = sender
         self._chat = uuid4().hex
         self._numbers = count(1)
         self._put, self._take = trio.open_memory_channel[Piece](math.inf)
-        self._screen = Screen(is_terminal(input_fd) and is_terminal(output_fd))
         self._reading = trio.CancelScope()
+        self._rich: RichScreen | None = None
+        self._lines: LineReader | TypedLines = LineReader(input_fd)
+        if is_terminal(input_fd) and is_terminal(output_fd):
+            self._lines = typed = TypedLines()
+            self._rich = RichScreen(
+                input_fd, output_fd, sender=sender, history=history, commands=commands or {}, entered=typed.add
+            )
+        self._screen = self._rich or PlainScreen(output_fd)
 
-    async def send(self, session: SessionKey, text: str) -> None:
-        piece = Piece("reply", text)
+    async def send(self, delivery: Delivery) -> str:
+        piece = Piece("reply", delivery.text, delivery.session.agent, delivery.turn)
         self._put.send_nowait(piece)
         await piece.written.wait()
         if piece.failed:
             raise ChannelError("the terminal is gone", retriable=False)
+        return ""
 
-    def show(self, session: SessionKey, text: str) -> None:
-        self._put.send_nowait(Piece("live", text))
+    def show(self, session: SessionKey, turn: str, text: str) -> None:
+        if self._rich is not None:
+            self._rich.live.show(turn, session.agent, text)
+            self._rich.refresh()
 
-    def clear(self, session: SessionKey) -> None:
-        self._put.send_nowait(Piece("clear"))
+    def clear(self, session: SessionKey, turn: str) -> None:
+        if self._rich is not None:
+            self._rich.live.clear(turn)
+            self._rich.refresh()
+
+    def hint(self, session: SessionKey, text: str) -> None:
+        if self._rich is not None:
+            self._rich.live.hint(text)
+            self._rich.refresh()
 
     @property
     def leaving(self) -> bool:
@@ -88,9 +99,15 @@ class Terminal:
                     continue
                 if lines is None:
                     break
-                self._put.send_nowait(Piece("entered"))
                 await self.say(intake, *(line for line in lines if line.strip()))
             await intake.drained()
+
+    async def closed_unsaid(self) -> None:
+        """Wait until a person closes the input with nothing typed that waits to be read. A pipe waits for its turn."""
+        if isinstance(self._lines, TypedLines):
+            await self._lines.closed_empty.wait()
+        else:
+            await trio.sleep_forever()
 
     def tell(self, text: str) -> None:
         """Say something that is not part of the conversation, to a person at a terminal only."""
@@ -102,18 +119,17 @@ class Terminal:
             await intake.receive([self._incoming(text) for text in texts])
 
     async def write(self) -> None:
-        async for piece in self._take:
-            try:
-                text = self._screen.render(piece)
-                # Abandoned when we leave: a terminal that is held back must not keep the process.
-                await trio.to_thread.run_sync(write_all, self._output_fd, text, abandon_on_cancel=True)
-            except OSError:  # nobody is there to read it
-                piece.failed = True
-            piece.written.set()
+        async with self._screen.open():
+            async for piece in self._take:
+                try:
+                    await self._screen.put(piece)
+                except OSError:  # nobody is there to read it
+                    piece.failed = True
+                piece.written.set()
 
     async def flush(self) -> None:
-        """Wait until everything said so far has been written."""
-        piece = Piece("bye")
+        """Wait until everything said so far has been written; the terminal is then as it was before."""
+        piece = Piece("bye", "Bye.")
         self._put.send_nowait(piece)
         await piece.written.wait()
 
@@ -122,60 +138,26 @@ class Terminal:
         return Incoming(key, SESSION, self._sender, text)
 
 
-class Screen:
-    """What the bottom line of the terminal shows, so that output and prompt do not run into each other. Pure."""
+class TypedLines:
+    """Lines from the input line of a real terminal, all that are there at a time."""
 
-    def __init__(self, interactive: bool) -> None:
-        self._interactive = interactive
-        self._bottom = ""  # "", "prompt" or "live"
+    def __init__(self) -> None:
+        self._put, self._take = trio.open_memory_channel[str](math.inf)
+        self.closed_empty = trio.Event()
 
-    def render(self, piece: Piece) -> str:
-        if not self._interactive:
-            return f"{printable(piece.text)}\n" if piece.kind == "reply" else ""
-        return getattr(self, f"_{piece.kind}")(printable(piece.text))  # type: ignore[no-any-return]
+    def add(self, line: str | None) -> None:
+        if line is None:
+            if not self._put.statistics().current_buffer_used:
+                self.closed_empty.set()
+            self._put.close()
+        else:
+            self._put.send_nowait(line)
 
-    def _notice(self, text: str) -> str:
-        return self._reply(text)
-
-    def _entered(self, text: str) -> str:
-        self._bottom = "prompt"
-        return PROMPT
-
-    def _reply(self, text: str) -> str:
-        start = {"": "", "prompt": ERASE_LINE, "live": "\n"}[self._bottom]
-        self._bottom = "prompt"
-        return f"{start}{text}\n{PROMPT}"
-
-    def _live(self, text: str) -> str:
-        start = "" if self._bottom == "live" else f"{ERASE_LINE}… "
-        self._bottom = "live"
-        return f"{start}{text}"
-
-    def _clear(self, text: str) -> str:
-        if self._bottom != "live":
-            return ""
-        self._bottom = "prompt"
-        return f"\n{PROMPT}"
-
-    def _bye(self, text: str) -> str:
-        start = ERASE_LINE if self._bottom == "prompt" else "\n"
-        self._bottom = ""
-        return f"{start}Bye.\n"
-
-
-def printable(text: str) -> str:
-    """Without what would move the cursor or change the terminal; agents repeat what strangers write."""
-    return "".join(char for char in text if char in KEPT or char.isprintable() or unicodedata.category(char) == "Zs")
-
-
-def is_terminal(fd: int) -> bool:
-    try:
-        return os.isatty(fd) and os.environ.get("TERM") != "dumb" and sys.platform != "win32"
-    except OSError:
-        return False
-
-
-def write_all(fd: int, text: str) -> None:
-    data = text.encode("utf-8", errors="replace")
-    while data:
-        data = data[os.write(fd, data) :]
+    async def read(self) -> list[str] | None:
+        lines: list[str] = []
+        try:
+            lines.append(await self._take.receive())
+            while True:
+                lines.append(self._take.receive_nowait())
+        except (trio.WouldBlock, trio.EndOfChannel):
+            return lines or None

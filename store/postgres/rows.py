@@ -196,7 +196,9 @@ def receipt(row: Any) -> Receipt:
 
 
 def standing(row: Any) -> Standing:
-    policy = SessionPolicy(row["mode"], row["cap"], row["drops"], row["debounce_ms"], row["max_concurrent"])
+    policy = SessionPolicy(
+        row["mode"], row["cap"], row["drops"], row["debounce_ms"], row["max_concurrent"], row["zone"]
+    )
     return Standing(policy, row["context"])
 
 

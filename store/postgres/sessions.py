@@ -42,6 +42,7 @@ class PostgresSessions:
             policy.drop,
             policy.debounce_ms,
             policy.max_concurrent,
+            policy.zone,
         )
         if row is None:
             raise unknown_tenant(key.tenant)

@@ -97,6 +97,7 @@ policies = st.builds(
     drop=st.sampled_from([None, "new"]),
     debounce_ms=st.sampled_from([None, 0]),
     max_concurrent=st.sampled_from([None, 2]),
+    zone=st.sampled_from([None, "Europe/Berlin"]),
 )
 readings = st.builds(
     Reading,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from store.protocols import MessageStore, Store
     from tests.contract.backends import Wall
 
-POLICY = SessionPolicy(mode="collect", cap=5, drop="new", debounce_ms=250, max_concurrent=1)
+POLICY = SessionPolicy(mode="collect", cap=5, drop="new", debounce_ms=250, max_concurrent=1, zone="Asia/Kolkata")
 
 
 def words(*texts: str) -> list[Said]:

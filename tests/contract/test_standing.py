@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from store.protocols import MessageStore, Store
     from tests.contract.backends import Wall
 
-POLICY = SessionPolicy(mode="steer", cap=3, drop="old", debounce_ms=0, max_concurrent=2)
+POLICY = SessionPolicy(mode="steer", cap=3, drop="old", debounce_ms=0, max_concurrent=2, zone="Europe/Berlin")
 SAID = [Said(Role.USER, "a"), Said(Role.ASSISTANT, "the answer", {"model": "m", "tokens": 3})]
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
-from store.files import read_json
 from store.records import MessageState
+from tests.faults.lives import ANSWERED, Lives
 from tests.flow.process import over_pipes
 
 if TYPE_CHECKING:
@@ -17,29 +16,9 @@ if TYPE_CHECKING:
 
 SHORT_LIFE_S = 1.2
 LAST_BREATH_S = 0.3
-ANSWERED = (MessageState.DONE, MessageState.QUARANTINED)
 
 
-class Found(NamedTuple):
-    """What is in the store while nobody works on it."""
-
-    states: dict[str, MessageState]
-    """By external id: the chat of a process and the number of a line in it."""
-    unsent: list[str]
-
-
-class Chat:
-    """One person's chat over many lives of goclaw."""
-
-    def __init__(self, place: Path, seed: int) -> None:
-        self.place = place
-        self.random = Random(seed)
-        self.said = ""
-        self.texts: dict[str, str] = {}
-        """What was accepted, by external id."""
-        self.ended: dict[str, MessageState] = {}
-        self.kills = 0
-
+class Chat(Lives):
     def live(self, number: int) -> None:
         """One life: something is typed, and some time later the process is gone."""
         lines = self.lines(number)
@@ -51,17 +30,13 @@ class Chat:
                 process.expect("You said|Stopped|Nothing to stop|counted|Set aside")
                 process.read_for(self.random.uniform(0, LAST_BREATH_S))
             process.kill()
-            self.said += process.rest()
-        self.kills += 1
-        self.check(lines)
+            self.killed(lines, process.rest())
 
     def last_life(self) -> None:
         """Everything that is still open is answered; then it leaves by itself."""
         with over_pipes(self.place, queue_debounce=0) as process:
             process.end_input()
-            self.said += process.ends_with(0)
-        self.check([])
-        assert set(self.ended) == set(self.texts)
+            self.left(process.ends_with(0))
 
     def lines(self, number: int) -> list[str]:
         lines = [f"say {number}.{place}." for place in range(self.random.randint(1, 3))]
@@ -72,38 +47,8 @@ class Chat:
             lines.append(f"say {number}.after.")
         return lines
 
-    def check(self, lines: list[str]) -> None:
-        found = look(self.place / "data")
-        self.learn(found, lines)
-        assert not set(self.texts) - set(found.states), "an accepted message is gone"
-        for external_id, state in found.states.items():
-            if external_id in self.ended:
-                assert state is self.ended[external_id], f"{self.texts[external_id]!r} was {self.ended[external_id]}"
-            elif state.terminal:
-                self.ended[external_id] = state
-                self.check_answer(external_id, state, found)
-
-    def learn(self, found: Found, lines: list[str]) -> None:
-        """Which of the typed lines were accepted: a new chat's ids, numbered as they were typed."""
-        new = sorted((one for one in found.states if one not in self.texts), key=lambda one: int(one.split(":")[1]))
-        assert [int(one.split(":")[1]) for one in new] == list(range(1, len(new) + 1))
-        assert len({one.split(":")[0] for one in new}) <= 1
-        self.texts |= dict(zip(new, lines, strict=False))
-
-    def check_answer(self, external_id: str, state: MessageState, found: Found) -> None:
-        """Nothing is half there: what has ended well was answered, or its answer waits to be sent."""
-        text = self.texts[external_id]
-        if state in ANSWERED and text.startswith("say"):
-            assert text in self.said + "\n".join(found.unsent), f"{text!r} is {state} and nobody was told"
-
-
-def look(data: Path) -> Found:
-    if not data.is_dir():
-        return Found({}, [])
-    tables = read_json(data).tables
-    states = {message.incoming.key.external_id: message.state for message in tables.messages.rows.values()}
-    states |= {key.external_id: seen.state for key, seen in tables.seen.rows.items()}
-    return Found(states, [reply.note.text for reply in tables.replies.rows.values()])
+    def is_told(self, text: str) -> bool:
+        return text.startswith("say")
 
 
 def play(place: Path, seed: int, rounds: int) -> None:
@@ -112,7 +57,7 @@ def play(place: Path, seed: int, rounds: int) -> None:
         chat.live(number)
     chat.last_life()
     states = list(chat.ended.values())
-    answered = [text for one, text in chat.texts.items() if chat.ended[one] in ANSWERED and text.startswith("say")]
+    answered = [text for one, text in chat.texts.items() if chat.ended[one] in ANSWERED and chat.is_told(text)]
     assert len(answered) >= rounds / 2, "hardly anything was accepted: this shows nothing"
     assert not [text for text in answered if text not in chat.said]
     assert not [

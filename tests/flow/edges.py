@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import trio
 
+from gateway.protocols import AgentReply, Pace
 from store.protocols import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from gateway.protocols import AgentContext, ChannelError, Turn
+    from gateway.protocols import AgentContext, ChannelError, Delivery, Turn
     from store.protocols import MessageStore
     from store.records import (
         Address,
@@ -38,13 +39,15 @@ class Seen(NamedTuple):
     """One thing that a channel did."""
 
     at: float
-    kind: str  # "reply", "live" or "clear"
+    kind: str  # "reply", "live", "clear" or "hint"
     chat: str
     text: str = ""
 
 
 class FakeChannel:
     """Remembers all that people would have seen. ``refuse`` holds the errors that the next sends to a chat meet."""
+
+    pace = Pace()
 
     def __init__(self, name: str = "fake") -> None:
         self.name = name
@@ -53,19 +56,31 @@ class FakeChannel:
         self.refuse: dict[str, list[ChannelError]] = {}
         self.attempts: Counter[str] = Counter()
         self._live: dict[str, str] = {}
+        self._changed = trio.lowlevel.ParkingLot()
 
-    async def send(self, session: SessionKey, text: str) -> None:
+    async def until(self, true: Callable[[], object]) -> None:
+        """Wait for a condition about what people see; it is looked at whenever that changes."""
+        await trio.lowlevel.checkpoint()
+        while not true():
+            await self._changed.park()
+
+    async def send(self, delivery: Delivery) -> str:
+        session = delivery.session
         self.attempts[session.chat] += 1
         await trio.sleep(self.takes_s)
         if errors := self.refuse.get(session.chat):
             raise errors.pop(0)
-        self._note("reply", session, text)
+        self._note("reply", session, delivery.text)
+        return str(len(self.seen))
 
-    def show(self, session: SessionKey, text: str) -> None:
+    def show(self, session: SessionKey, turn: str, text: str) -> None:
         self._live[session.chat] = self._live.get(session.chat, "") + text
         self._note("live", session, text)
 
-    def clear(self, session: SessionKey) -> None:
+    def hint(self, session: SessionKey, text: str) -> None:
+        self._note("hint", session, text)
+
+    def clear(self, session: SessionKey, turn: str) -> None:
         self._live.pop(session.chat, None)
         self._note("clear", session)
 
@@ -76,8 +91,21 @@ class FakeChannel:
         """The work in progress that is on the screen now."""
         return self._live.get(chat, "")
 
+    def shown(self, chat: str = "dm") -> list[str]:
+        """All pieces of work in progress that were ever to be seen."""
+        return [seen.text for seen in self.seen if seen.kind == "live" and seen.chat == chat]
+
     def _note(self, kind: str, session: SessionKey, text: str = "") -> None:
         self.seen.append(Seen(trio.current_time(), kind, session.chat, text))
+        self._changed.unpark_all()
+
+
+async def ask_helper(context: AgentContext, task: str) -> str:
+    """What a helper says; what it cannot do is raised."""
+    result = await context.call("spawn_subagent", {"task": task})
+    if not result.ok:
+        raise RuntimeError(result.text)
+    return result.text
 
 
 class Scripted:
@@ -97,7 +125,9 @@ class Scripted:
         self.alive: Counter[str] = Counter()  # runs at work per chat
         self.most: Counter[str] = Counter()
 
-    async def run(self, turn: Turn, context: AgentContext) -> str:
+    async def run(self, turn: Turn, context: AgentContext) -> AgentReply:
+        if turn.depth:
+            return AgentReply(await self._help(turn.texts[0], context))
         chat = turn.session.chat
         self.started.append(turn.texts)
         self.alive[chat] += 1
@@ -107,15 +137,15 @@ class Scripted:
         finally:
             self.alive[chat] -= 1
         self.finished.append(turn.texts)
-        return answer
+        return AgentReply(answer)
 
-    async def help(self, task: str, context: AgentContext) -> str:
+    async def _help(self, task: str, context: AgentContext) -> str:
         self.helpers += 1
         try:
             if task == "deep 3":
                 await self._work(context)
                 return "the bottom"
-            return await context.ask_helper(f"deep {int(task.split()[1]) + 1}")
+            return await ask_helper(context, f"deep {int(task.split()[1]) + 1}")
         finally:
             self.helpers -= 1
 
@@ -124,7 +154,7 @@ class Scripted:
         if word == "fail":
             raise RuntimeError("it went\nwrong")
         if word == "deep":
-            return await context.ask_helper("deep 1")
+            return await ask_helper(context, "deep 1")
         if word == "deaf":
             with trio.CancelScope(shield=True):
                 await self._work(context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import pty
 import re
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 DEADLINE_S = 30.0
 COMMAND = Path(sys.executable).with_name("goclaw")
@@ -26,13 +27,31 @@ IN_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
 
+PROMPT = "you> "
+# Work in progress as it is drawn first, and its next number: only what changes is drawn again.
+COUNTING = r"main \d+ s\n1\n"
+COUNTED_2, COUNTED_3, COUNTED_9 = " 2\n", " 3\n", " 9\n"
+
+ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[=>78]|\r")
+HALF_AN_ESCAPE = re.compile(r"\x1b(\[[0-?]*[ -/]*)?\Z")
+
+
+def without_escapes(text: str) -> tuple[str, str]:
+    """What is written there, wherever and however, and the half of a sequence at the end that is not whole yet."""
+    half = HALF_AN_ESCAPE.search(text)
+    whole = text[: half.start()] if half else text
+    return ESCAPES.sub("", whole), text[len(whole) :]
+
 
 class Process:
-    """A running goclaw and all that it has written so far."""
+    """A running goclaw and all that it has written so far; from a terminal's ``face`` only the words."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], reading: int, writing: int) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], reading: int, writing: int, *, face: bool = False) -> None:
         self.popen = popen
         self.output = ""
+        self._face = face
+        self._half = ""
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
         self._reading = reading
         self._writing = writing
         self._ended = False
@@ -101,15 +120,22 @@ class Process:
             except OSError:  # the terminal has nobody left on its other side
                 chunk = b""
             self._ended = not chunk
-            self.output += chunk.decode()
+            self._take(self._decode(chunk))
         return bool(ready)
+
+    def _take(self, text: str) -> None:
+        if self._face:
+            text, self._half = without_escapes(self._half + text)
+        self.output += text
 
 
 @contextmanager
-def over_pipes(place: Path, *arguments: str, **variables: object) -> Iterator[Process]:
+def over_pipes(
+    place: Path, *arguments: str, command: Sequence[str] = (str(COMMAND),), **variables: object
+) -> Iterator[Process]:
     """The command with pipes for input and output; what it says on stderr is part of the output."""
     (stdin, writing), (reading, stdout) = os.pipe(), os.pipe()
-    with started([str(COMMAND), *arguments], stdin, stdout, place, variables) as popen:
+    with started([*command, *arguments], stdin, stdout, place, variables) as popen:
         process = Process(popen, reading, writing)
         try:
             yield process
@@ -124,21 +150,24 @@ def in_terminal(place: Path, **variables: object) -> Iterator[Process]:
     command = [sys.executable, "-c", IN_TERMINAL, str(COMMAND)]
     with started(command, slave, os.dup(slave), place, variables) as popen:
         try:
-            yield Process(popen, master, master)
+            yield Process(popen, master, master, face=True)
         finally:
             close(master)
 
 
-def environment(place: Path, **variables: object) -> dict[str, str]:
-    """All that the command is told: nothing of the person's own, whose chats are not to be touched."""
-    usual = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "HOME": str(place)}
+def environment(place: Path, environ: Mapping[str, str] | None = None, **variables: object) -> dict[str, str]:
+    """All that the command is told: nothing of the person's own, whose chats are not to be touched.
+
+    ``environ`` is given to it as it is, the other variables as settings.
+    """
+    usual = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "HOME": str(place), **(environ or {})}
     given = {"data_dir": place / "data", **variables}
     return usual | {f"GOCLAW_{name.upper()}": str(value) for name, value in given.items()}
 
 
 @contextmanager
 def started(
-    command: list[str], stdin: int, stdout: int, place: Path, variables: dict[str, object]
+    command: list[str], stdin: int, stdout: int, place: Path, variables: dict[str, Any]
 ) -> Iterator[subprocess.Popen[bytes]]:
     popen = subprocess.Popen(
         command,

@@ -21,7 +21,7 @@ from store.memory import MemoryStore
 from store.protocols import OUTBOX, StoreError
 from store.records import CHAT_LEASE, Note, Reply, SessionKey
 from tests.flow.edges import FakeChannel, Scripted, TroubledStore
-from tests.flow.world import Told, World, cron_parts, incoming, open_world
+from tests.flow.world import Told, World, cron_parts, incoming, open_world, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -85,7 +85,7 @@ async def cron_world(
     **variables: object,
 ) -> AsyncIterator[CronWorld]:
     whole, told = whole or whole_store(), Told()
-    parts = cron_parts(whole, told)
+    parts = cron_parts(whole, told, settings_of(**variables))
     async with open_world(store or chat_side(whole), agent, channel, parts, **variables) as world:
         await wait_all_tasks_blocked()
         yield CronWorld(world, whole, told)
@@ -491,7 +491,7 @@ async def test_an_answer_that_cannot_be_delivered_is_no_failed_run(autojump_cloc
 
 
 async def test_an_answer_for_a_channel_that_is_not_connected(autojump_clock: MockClock) -> None:
-    """It is not called delivered. (37)"""
+    """It is not called delivered: it waits for a start that connects the channel. (37)"""
     async with cron_world() as here:
         assert here.world.gateway.timetable is not None
         elsewhere = SessionKey("default", "main", "pigeon", "", "loft")
@@ -499,7 +499,13 @@ async def test_an_answer_for_a_channel_that_is_not_connected(autojump_clock: Moc
         await here.world.gateway.timetable.jobs.create(wish)
         await trio.sleep(61)
         (run,) = await here.runs()
-        assert (run.delivery, run.delivery_error) == (Delivery.FAILED, "the channel pigeon is not connected")
+        assert run.delivery is Delivery.WAITING
+        await here.world.gateway.drained()  # nobody waits for it
+    loft = FakeChannel("pigeon")
+    async with cron_world(here.whole, channel=loft) as here:
+        await here.world.gateway.drained()
+        (run,) = await here.runs()
+        assert (run.delivery, loft.replies("loft")) == (Delivery.DELIVERED, ["re: tea"])
 
 
 async def test_a_shutdown_gives_runs_back(autojump_clock: MockClock) -> None:

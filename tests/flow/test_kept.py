@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.flow.process import in_terminal, over_pipes
+from tests.flow.process import COUNTED_2, COUNTING, PROMPT, in_terminal, over_pipes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def test_a_killed_chat_goes_on_with_what_was_asked(tmp_path: Path) -> None:
     """Killed in the middle of an answer, the next start says that it goes on, and answers. (P1)"""
     with in_terminal(tmp_path, queue_debounce=0) as process:
-        process.expect("> ")
+        process.expect(PROMPT)
         process.type("count to 2\n")
-        process.expect("… 1 ")
+        process.expect(COUNTING)
         process.kill()
     with in_terminal(tmp_path, queue_debounce=0) as process:
         process.expect("Going on with 1 message from before.")
@@ -26,7 +26,7 @@ def test_a_killed_chat_goes_on_with_what_was_asked(tmp_path: Path) -> None:
         process.type("\x04")
         process.ends_with(0)
     with in_terminal(tmp_path, queue_debounce=0) as process:
-        process.expect("> ")
+        process.expect(PROMPT)
         process.type("\x04")
         output = process.ends_with(0)
         assert "counted" not in output
@@ -36,15 +36,15 @@ def test_a_killed_chat_goes_on_with_what_was_asked(tmp_path: Path) -> None:
 def test_a_message_that_dies_with_the_process_three_times_is_set_aside(tmp_path: Path) -> None:
     """The fourth start does not try again, and says so; what was behind it is answered. (R16, P6)"""
     with in_terminal(tmp_path, queue_debounce=0) as process:
-        process.expect("> ")
+        process.expect(PROMPT)
         process.type("count to 900\n")
-        process.expect("… 1 ")
+        process.expect(COUNTING)
         process.type("behind it\n")
-        process.expect("2 ")
+        process.expect(COUNTED_2)
         process.kill()
     for _ in range(2):
         with in_terminal(tmp_path, queue_debounce=0) as process:
-            process.expect("… 1 ")
+            process.expect(COUNTING)
             process.kill()
     with over_pipes(tmp_path, queue_debounce=0) as process:
         process.end_input()
@@ -56,9 +56,9 @@ def test_a_message_that_dies_with_the_process_three_times_is_set_aside(tmp_path:
 def test_a_stopped_message_stays_stopped_after_a_kill(tmp_path: Path) -> None:
     """The answer to the stop was seen, so the next start has nothing to go on with. (P7)"""
     with in_terminal(tmp_path, queue_debounce=0) as process:
-        process.expect("> ")
+        process.expect(PROMPT)
         process.type("count to 900\n")
-        process.expect("… 1 ")
+        process.expect(COUNTING)
         process.type("/stop\n")
         process.expect("Stopped 1 run.")
         process.kill()

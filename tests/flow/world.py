@@ -11,19 +11,20 @@ from uuid import uuid4
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from gateway.app import Gateway, open_gateway
-from gateway.settings import load_settings
-from gateway.timetable import CronParts
+from gateway.app import Gateway, Parts, open_gateway
+from gateway.crew import Crew
+from gateway.settings import Settings, load_settings
+from gateway.timetable import CronParts, cron_options
 from store.memory import MemoryStore
+from store.memory_messages import MemoryMessages
 from store.records import CHAT_LEASE, DeliveryKey, Incoming, SessionKey
-from tests.flow.edges import FakeChannel, Scripted
+from tests.flow.edges import FakeChannel, Scripted, TroubledStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from cron.telling import Level
     from store.jobs import Claim
-    from store.memory_messages import MemoryMessages
     from store.protocols import MessageStore
 
 DEBOUNCED_S = 0.9
@@ -51,6 +52,12 @@ def new_store() -> MemoryMessages:
     return whole.messages(whole.grant(CHAT_LEASE, "flow", timedelta(days=36_500)))
 
 
+def whole_of(store: MessageStore) -> MemoryStore:
+    """The whole store that these messages are a view of."""
+    inner = store.inner if isinstance(store, TroubledStore) else store
+    return inner.whole if isinstance(inner, MemoryMessages) else MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC))
+
+
 @dataclass
 class Told:
     """What cron says about itself."""
@@ -65,9 +72,15 @@ class Told:
         return [name for name, _ in self.events]
 
 
-def cron_parts(whole: MemoryStore, told: Told | None = None) -> CronParts:
+def cron_parts(whole: MemoryStore, told: Told | None = None, settings: Settings | None = None) -> CronParts:
     """Cron on this store, with the store's own clock and no chance in it."""
-    return CronParts(whole, "flow", whole.now, told or Told(), random=lambda: 0.5)
+    options = cron_options(settings or settings_of())
+    return CronParts(whole, "flow", whole.now, told or Told(), options, random=lambda: 0.5)
+
+
+def settings_of(**variables: object) -> Settings:
+    """Settings by the variables of the environment that they are known by."""
+    return load_settings({f"GOCLAW_{name.upper()}": str(value) for name, value in variables.items()}, None).settings
 
 
 class World:
@@ -111,9 +124,11 @@ async def open_world(
     **variables: object,
 ) -> AsyncIterator[World]:
     """A gateway with these settings, given by the variables of the environment they are known by."""
-    settings = load_settings({f"GOCLAW_{name.upper()}": str(value) for name, value in variables.items()}, None).settings
+    settings = settings_of(**variables)
     store, agent, channel = store or new_store(), agent or Scripted(), channel or FakeChannel()
-    async with open_gateway(settings, store, agent, [channel], cron) as gateway:
+    crew = Crew.of({"main": agent, "research": agent})
+    sessions = whole_of(store) if cron is None else cron.store
+    async with open_gateway(settings, Parts(store, sessions, crew, [channel], cron)) as gateway:
         yield World(gateway, store, agent, channel)
 
 

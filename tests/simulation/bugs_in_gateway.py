@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from gateway import control, endings, inbound
+from gateway.agent_run import AgentRun
 from gateway.control import Control
 from gateway.endings import Endings
 from gateway.inbound import Inbound
 from gateway.outbound import Outbound
 from gateway.persist import persist
-from gateway.turn import RunContext
+from gateway.turn import Heard
 from scheduler import End, Outcome, Reason, Request, Run, Ticket
 from store.protocols import StoreError
 from store.records import MessageState, Note
 from tests.simulation.planting import planted
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable, Iterable, Iterator
 
     from store.records import Message, Reply
@@ -30,11 +32,10 @@ if TYPE_CHECKING:
 def shows_although_stopped() -> Iterator[Any]:
     """What a stopped run says while it cleans up is still shown."""
 
-    def show(context: RunContext, text: str) -> None:
-        if context._channel is not None:
-            context._channel.show(context._session, text)
+    def show(context: AgentRun, text: str) -> None:
+        context.errand.show(text)
 
-    yield patch.object(RunContext, "show", show)
+    yield patch.object(AgentRun, "show", show)
 
 
 @planted
@@ -95,13 +96,13 @@ def shutdown_counts_as_stop() -> Iterator[Any]:
 @planted
 def forgets_what_steered() -> Iterator[Any]:
     """What a run took on its way never reaches the agent."""
-    real = RunContext.steering
+    real = Heard.steering
 
-    async def steering(context: RunContext) -> tuple[str, ...]:
-        await real(context)
+    async def steering(heard: Heard) -> tuple[str, ...]:
+        await real(heard)
         return ()
 
-    yield patch.object(RunContext, "steering", steering)
+    yield patch.object(Heard, "steering", steering)
 
 
 @planted
@@ -109,9 +110,9 @@ def sent_before_it_is_sent() -> Iterator[Any]:
     """A reply leaves the outbox before the channel has it."""
     real = Outbound._send
 
-    async def send(outbound: Outbound, reply: Reply) -> str | None:
-        await persist(partial(outbound._store.sent, reply.id))
-        return await real(outbound, reply)
+    async def send(outbound: Outbound, replies: deque[Reply]) -> float:
+        await persist(partial(outbound._store.sent, replies[0].id))
+        return await real(outbound, replies)
 
     yield patch.object(Outbound, "_send", send)
 

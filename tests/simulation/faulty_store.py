@@ -142,10 +142,12 @@ class FaultyStore:
         return replies
 
     async def sent(self, reply: int, *, failed: str = "") -> bool:
-        await self._before("sent")
+        row = self._memory.whole.outbox.get(reply)
+        verb = "sent" if row is None else f"sent {row.note.session.chat} {reply}"
+        await self._before(verb)
         sent = await self._memory.sent(reply, failed=failed)
-        await self._after("sent")
-        self._tell(What.ANSWER, text="sent", detail=str(reply))
+        await self._after(verb)
+        self._tell(What.ANSWER, text=verb, detail=str(reply))
         return sent
 
     def _number_of_task(self) -> int:

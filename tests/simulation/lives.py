@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from gateway.app import open_gateway
+from gateway.app import Parts, open_gateway
+from gateway.crew import Crew
 from scheduler import Kind, open_scheduler
 from tests.simulation.faulty_store import FaultyStore
 from tests.simulation.history import What
@@ -56,10 +57,11 @@ class Process:
 
     async def _live(self) -> None:
         world, life = self._world, self.life
-        store, agent = FaultyStore(world, life), SeededAgent(world, life)
+        crew = Crew.of({"main": SeededAgent(world, life)})
+        parts = Parts(FaultyStore(world, life), world.memory.whole, crew, [RecordingChannel(world, life)])
         try:
             with life.everything:
-                async with open_gateway(world.plan.settings, store, agent, [RecordingChannel(world, life)]) as gateway:
+                async with open_gateway(world.plan.settings, parts) as gateway:
                     world.open_to_people(life, gateway)
                     await self._asked_to_end.wait()
                     world.tell(What.CLOSING, life)

@@ -6,24 +6,27 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from gateway.protocols import ChannelError
+from gateway.protocols import ChannelError, Pace
 from tests.simulation.history import What
 from tests.simulation.world import Crashed
 
 if TYPE_CHECKING:
+    from gateway.protocols import Delivery
     from store.records import SessionKey
     from tests.simulation.world import Life, World
 
 
 class RecordingChannel:
     name = "sim"
+    pace = Pace()
 
     def __init__(self, world: World, life: Life) -> None:
         self._world = world
         self._life = life
         self._random = world.random(f"channel {life.number}")
 
-    async def send(self, session: SessionKey, text: str) -> None:
+    async def send(self, delivery: Delivery) -> str:
+        session, text = delivery.session, delivery.text
         self._tell(What.SEND, session, text)
         faults = self._world.plan.faults
         await trio.sleep(self._random.uniform(0, faults.send_s))
@@ -36,11 +39,15 @@ class RecordingChannel:
         self._tell(What.DELIVERED, session, text)
         if self._random.random() < faults.send_fails / 4:
             self._fail(session, text)  # people have it, but we do not know: it will come twice
+        return text
 
-    def show(self, session: SessionKey, text: str) -> None:
+    def show(self, session: SessionKey, turn: str, text: str) -> None:
         self._tell(What.SHOWN, session, text)
 
-    def clear(self, session: SessionKey) -> None:
+    def hint(self, session: SessionKey, text: str) -> None:
+        """Not part of what is promised."""
+
+    def clear(self, session: SessionKey, turn: str) -> None:
         self._tell(What.CLEARED, session, "")
 
     def _fail(self, session: SessionKey, text: str) -> None:

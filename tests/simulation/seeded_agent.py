@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from scheduler import MessageEnded, WaitRefused
+from gateway.protocols import AgentReply
 from scheduler.run import current_run
 from tests.simulation.history import What
 from tests.simulation.script import markers
@@ -57,15 +57,14 @@ class SeededAgent:
         self._habits = habits(self, world.plan.temper)
         self._seen: Counter[str] = Counter()
 
-    async def run(self, turn: Turn, context: AgentContext) -> str:
+    async def run(self, turn: Turn, context: AgentContext) -> AgentReply:
+        if turn.depth:
+            await self._execute(self._job(turn.texts[0], context))
+            return AgentReply(f"helped with {turn.texts[0]}")
         words = [word for text in turn.texts for word in markers(text)]
         job = self._job(" ".join(words), context)
         await self._execute(job)
-        return " ".join(["answer to", *words, *(word for text in job.added for word in markers(text))])
-
-    async def help(self, task: str, context: AgentContext) -> str:
-        await self._execute(self._job(task, context))
-        return f"helped with {task}"
+        return AgentReply(" ".join(["answer to", *words, *(word for text in job.added for word in markers(text))]))
 
     def _job(self, label: str, context: AgentContext) -> Job:
         run = current_run.get()
@@ -160,18 +159,16 @@ class SeededAgent:
 
     async def _ask(self, job: Job, task: str) -> None:
         forgiving = job.random.random() < 0.5
-        try:
-            await self._wait_for_help(job, task)
-        except (MessageEnded, WaitRefused):
-            if not forgiving:
-                raise
+        if not await self._wait_for_help(job, task) and not forgiving:
+            raise AgentFailure(f"nobody helped with {task}")
 
-    async def _wait_for_help(self, job: Job, task: str) -> None:
+    async def _wait_for_help(self, job: Job, task: str) -> bool:
+        """Whether there was an answer."""
         job.asking += 1
         if job.asking == 1:
             self._tell(What.ASKS, job)
         try:
-            await job.context.ask_helper(task)
+            return (await job.context.call("spawn_subagent", {"task": task})).ok
         finally:
             job.asking -= 1
             if job.asking == 0:

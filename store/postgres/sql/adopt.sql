@@ -100,11 +100,11 @@ LEFT JOIN session_messages AS line
 -- name: sessions
 -- A session that is there keeps its policy and its figure, and grows by the lines that follow.
 INSERT INTO sessions AS known (
-    tenant_id, session, mode, cap, drops, debounce_ms, max_concurrent, context, lines, trimmed, updated_at
+    tenant_id, session, mode, cap, drops, debounce_ms, max_concurrent, zone, context, lines, trimmed, updated_at
 )
-SELECT tenant_id, session, mode, cap, drops, debounce_ms, max_concurrent, context, lines, trimmed, updated_at
+SELECT tenant_id, session, mode, cap, drops, debounce_ms, max_concurrent, zone, context, lines, trimmed, updated_at
 FROM json_to_recordset($1::json) AS one (
-    tenant_id text, session text, mode text, cap bigint, drops text, debounce_ms bigint, max_concurrent bigint,
+    tenant_id text, session text, mode text, cap bigint, drops text, debounce_ms bigint, max_concurrent bigint, zone text,
     context double precision, lines bigint, trimmed bigint, updated_at timestamptz
 )
 ON CONFLICT (tenant_id, session) DO UPDATE SET lines = greatest(known.lines, excluded.lines)

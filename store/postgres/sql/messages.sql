@@ -68,7 +68,8 @@ SELECT
     found.id, found.session, found.channel, found.account, found.external_id, found.sender, found.body,
     found.is_group, found.is_admin, found.is_control, found.accepted_at, found.state, found.attempts, found.turn,
     found.ended_at, coalesce(found.is_fresh AND batch.place = first.place, false) AS is_fresh,
-    sessions.mode, sessions.cap, sessions.drops, sessions.debounce_ms, sessions.max_concurrent, sessions.context,
+    sessions.mode, sessions.cap, sessions.drops, sessions.debounce_ms, sessions.max_concurrent, sessions.zone,
+    sessions.context,
     (SELECT tenant_id FROM stranger) AS stranger, (SELECT count(*) FROM told) AS told
 FROM batch
 JOIN first USING (tenant_id, channel, account, external_id)
@@ -231,7 +232,7 @@ ORDER BY id
 
 -- name: standings
 -- $1 sessions (json).
-SELECT sessions.session, mode, cap, drops, debounce_ms, max_concurrent, context
+SELECT sessions.session, mode, cap, drops, debounce_ms, max_concurrent, zone, context
 FROM json_to_recordset($1::json) AS asked (tenant_id text, session text)
 JOIN sessions USING (tenant_id, session)
 

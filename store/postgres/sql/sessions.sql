@@ -11,13 +11,14 @@ SELECT * FROM sessions WHERE tenant_id = $1 AND session > $2 ORDER BY session LI
 -- name: set_policy
 -- $1 moment, $2 tenant, $3 session, $4.. policy. No answer if there is no such tenant.
 INSERT INTO sessions AS known (
-    tenant_id, session, mode, cap, drops, debounce_ms, max_concurrent, updated_at
+    tenant_id, session, mode, cap, drops, debounce_ms, max_concurrent, zone, updated_at
 )
-SELECT id, $3::text, $4::text, $5::bigint, $6::text, $7::bigint, $8::bigint, coalesce($1::timestamptz, now())
+SELECT id, $3::text, $4::text, $5::bigint, $6::text, $7::bigint, $8::bigint, $9::text,
+    coalesce($1::timestamptz, now())
 FROM tenants WHERE id = $2
 ON CONFLICT (tenant_id, session) DO UPDATE SET
     mode = excluded.mode, cap = excluded.cap, drops = excluded.drops, debounce_ms = excluded.debounce_ms,
-    max_concurrent = excluded.max_concurrent, updated_at = excluded.updated_at
+    max_concurrent = excluded.max_concurrent, zone = excluded.zone, updated_at = excluded.updated_at
 RETURNING *
 
 -- name: remember

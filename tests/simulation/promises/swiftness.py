@@ -3,7 +3,7 @@
 Only our own time counts: while store or channel take theirs on the way of this very answer, the watch stands still.
 Another chat's trouble is no excuse.
 
-    taken up ─▶ stop ─▶ begin ─▶ settle ─▶ (one reply that is being sent) ─▶ outbox ─▶ send
+    taken up ─▶ stop ─▶ begin ─▶ settle ─▶ (one reply that is being sent to this chat) ─▶ outbox ─▶ send
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 LONGEST_S = 1.0
-SHARED = frozenset({"outbox", "sent", "send"})
+SHARED = frozenset({"outbox"})
 
 
 @dataclass(slots=True)
@@ -65,12 +65,12 @@ class Swiftness(Promise):
             case What.SEND:
                 self._overtaken(event)
                 self._free(event, f"rest of {event.session}")
-                self._busy(event, "send")
+                self._busy(event, f"send to {event.session}")
             case What.UNSENT:
-                self._free(event, "send")
+                self._free(event, f"send to {event.session}")
                 self._busy(event, f"rest of {event.session}")
             case What.DELIVERED:
-                self._free(event, "send")
+                self._free(event, f"send to {event.session}")
                 self._delivered(event)
 
     def _take_up(self, event: Event) -> None:
@@ -91,10 +91,10 @@ class Swiftness(Promise):
             self._watches[message.id] = Watch(event.at, busy=self._in_the_way(message.session))
 
     def _in_the_way(self, session: str) -> set[str]:
-        return {verb for verb in self._outbound if verb in SHARED or verb == f"rest of {session}"}
+        return {verb for verb in self._outbound if verb in SHARED or concerns(verb, session)}
 
     def _busy(self, event: Event, verb: str) -> None:
-        if verb in SHARED or verb.startswith("rest of "):
+        if verb in SHARED or verb.startswith(("rest of ", "send to ", "sent ")):
             self._outbound.add(verb)
         for number, watch in self._watches.items():
             if verb in SHARED or self._own(number, verb):
@@ -116,6 +116,8 @@ class Swiftness(Promise):
         if any(reply.urgent for reply in same):
             return
         for number, watch in self._watches.items():
+            if self._ledger.messages[number].session != event.session:
+                continue
             rests = any(verb.startswith("rest") for verb in watch.busy)
             watch.overtaken += watch.written and not rests
             if watch.overtaken > 1:
@@ -136,5 +138,10 @@ class Swiftness(Promise):
     def _own(self, number: int, verb: str) -> bool:
         """Whether the answer to this stop waits for that: its own writes, another stop here, or its own chat."""
         session = self._ledger.messages[number].session
-        own = (f"begin command-{number}", f"settle command-{number}", f"rest of {session}")
-        return verb in own or verb.startswith(f"stop {session} ")
+        own = (f"begin command-{number}", f"settle command-{number}")
+        return verb in own or verb.startswith(f"stop {session} ") or concerns(verb, session)
+
+
+def concerns(verb: str, session: str) -> bool:
+    """Whether it is about sending something to this chat."""
+    return verb in (f"rest of {session}", f"send to {session}") or verb.startswith(f"sent {session} ")

@@ -9,18 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.commands import (
-    COMMANDS,
-    Command,
-    counted,
-    excerpt,
-    help_text,
-    joined,
-    parse_command,
-    status_text,
-    stop_text,
-    unknown_text,
-)
+from gateway.commands import COMMANDS, Command, help_text, parse_command, status_text, stop_text, unknown_text
+from gateway.plain import counted, excerpt, joined
 from scheduler import LaneStatistics, SchedulerStatistics, SessionStatistics, Stopped, WaitTimes
 
 counts = st.integers(min_value=0, max_value=3)

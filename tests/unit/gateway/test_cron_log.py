@@ -8,7 +8,8 @@ import stat
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from gateway.cron_log import OLD_FILES, CronLog
+from gateway.cron_log import CronLog
+from gateway.private_file import OLD_FILES
 from store.jobs import Claim, Job, NewJob, Timing, Trigger, TriggerKind
 
 if TYPE_CHECKING:

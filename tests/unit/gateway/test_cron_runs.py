@@ -13,9 +13,14 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from cron.errors import AgentMissing, RunStopped, RunTimedOut
 from cron.run import Answer, Work
+from gateway.crew import Crew
 from gateway.cron_runs import LaneRunner
+from gateway.protocols import AgentReply
+from gateway.toolbox import Toolbox
+from gateway.tracing import Tracer
 from scheduler import Mode, Policy, Request, Scheduler, open_scheduler
 from store.jobs import Job, NewJob, Run, Timing, TriggerKind
+from store.memory import MemoryStore
 from store.records import SessionKey
 
 if TYPE_CHECKING:
@@ -35,13 +40,12 @@ class Told:
     can_steer: bool = False
     turns: list[Turn] = field(default_factory=list)
 
-    async def run(self, turn: Turn, context: AgentContext) -> str:
+    async def run(self, turn: Turn, context: AgentContext) -> AgentReply:
+        if turn.depth:
+            await trio.sleep(1)
+            return AgentReply(f"helped with {turn.texts[0]}")
         self.turns.append(turn)
-        return await self.act(context)
-
-    async def help(self, task: str, context: AgentContext) -> str:
-        await trio.sleep(1)
-        return f"helped with {task}"
+        return AgentReply(await self.act(context))
 
 
 async def at_once(context: AgentContext) -> str:
@@ -73,7 +77,8 @@ async def opened(
 ) -> AsyncIterator[tuple[LaneRunner, Scheduler, Told]]:
     agent = Told(act)
     async with open_scheduler({"main": 1, "cron": 1, "subagent": 1} | limits) as scheduler:
-        yield LaneRunner(scheduler, {"main": agent}), scheduler, agent
+        toolbox = Toolbox(Crew.of({"main": agent}), Tracer(lambda: NOW), 600)
+        yield LaneRunner(scheduler, toolbox, MemoryStore(lambda: NOW)), scheduler, agent
 
 
 async def test_the_answer_and_what_the_agent_is_told(autojump_clock: MockClock) -> None:
@@ -214,7 +219,7 @@ async def test_helpers_of_a_job_run_on_their_own_lane(autojump_clock: MockClock)
     async def ask(context: AgentContext) -> str:
         context.show("nobody sees this")
         assert await context.steering() == ()
-        return await context.ask_helper("tea")
+        return (await context.call("spawn_subagent", {"task": "tea"})).text
 
     async with opened(ask) as (runner, scheduler, _):
         assert await runner.run(work()) == Answer("helped with tea")

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from gateway.agents.demo import ABOUT, HIGHEST, STEP_S, DemoAgent, DemoFailure
-from gateway.protocols import Turn
+from gateway.agents.demo import ABOUT, HIGHEST, STEP_S, DemoAgent
+from gateway.protocols import AgentError, ToolResult, Turn, Usage
 from store.records import SessionKey
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+
     from trio.testing import MockClock
 
 SESSION = SessionKey("default", "main", "fake", "", "here")
@@ -23,14 +26,27 @@ class Listener:
     def __init__(self, *added: str) -> None:
         self.shown: list[str] = []
         self.asked: list[str] = []
+        self.called: list[tuple[str, dict[str, object]]] = []
         self.added = [*added]
 
     def show(self, text: str) -> None:
         self.shown.append(text)
 
-    async def ask_helper(self, task: str) -> str:
+    tools = ()
+
+    async def call(self, tool: str, arguments: Mapping[str, object]) -> ToolResult:
+        self.called.append((tool, dict(arguments)))
+        if tool not in ("spawn_subagent", "delegate"):
+            return ToolResult("Scheduled #1")
+        task = str(arguments["task"])
         self.asked.append(task)
-        return await DemoAgent().help(task, self)
+        return ToolResult((await DemoAgent().run(Turn(SESSION, (task,), depth=1), self)).text)
+
+    def asking(self, model: str) -> AbstractContextManager[None]:
+        raise AssertionError("there is no model")
+
+    def spend(self, usage: Usage) -> None:
+        raise AssertionError("it is free")
 
     async def steering(self) -> tuple[str, ...]:
         await trio.lowlevel.checkpoint()
@@ -38,7 +54,7 @@ class Listener:
 
 
 async def answer(*texts: str, context: Listener | None = None) -> str:
-    return await DemoAgent().run(Turn(SESSION, texts), Listener() if context is None else context)
+    return (await DemoAgent().run(Turn(SESSION, texts), Listener() if context is None else context)).text
 
 
 @pytest.mark.parametrize(
@@ -94,7 +110,7 @@ async def test_it_asks_two_helpers_at_once(autojump_clock: MockClock, text: str,
 @pytest.mark.parametrize("text", ["fail", "FAIL!", " fail. "])
 async def test_it_fails_on_request(text: str) -> None:
     """So that people can see how a failure is told."""
-    with pytest.raises(DemoFailure, match="asked to fail"):
+    with pytest.raises(AgentError, match="asked to fail"):
         await answer(text)
 
 

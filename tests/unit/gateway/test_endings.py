@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gateway.endings import Ending, one_line, quoted, words
+from gateway.endings import Ending, quoted, words
+from gateway.plain import one_line
 from scheduler import End, Outcome, Policy, Reason
 from store.records import MOVES, DeliveryKey, Incoming, Message, MessageState, SessionKey
 

@@ -42,8 +42,18 @@ DEFAULTS = {
     "GOCLAW_DATA_DIR": "~/.goclaw",
     "GOCLAW_POSTGRES_DSN": None,
     "GOCLAW_POSTGRES_LEASE": 15,
+    "GOCLAW_AGENTS": None,
+    "GOCLAW_WORKSPACE": None,
+    "GOCLAW_MODEL": None,
+    "GOCLAW_ANTHROPIC_API_KEY": None,
+    "GOCLAW_ANTHROPIC_BASE_URL": None,
+    "GOCLAW_OPENAI_API_KEY": None,
+    "GOCLAW_OPENAI_BASE_URL": None,
+    "GOCLAW_LOG_FORMAT": "console",
     "GOCLAW_LOG_LEVEL": "warning",
 }
+
+SECRET = {"GOCLAW_POSTGRES_DSN", "GOCLAW_ANTHROPIC_API_KEY", "GOCLAW_OPENAI_API_KEY"}
 
 # For every variable a value that is allowed and not the default, at the edge of its range where it has one.
 OTHERS = {
@@ -75,6 +85,14 @@ OTHERS = {
     "GOCLAW_DATA_DIR": "/data",
     "GOCLAW_POSTGRES_DSN": "postgresql://localhost/goclaw",
     "GOCLAW_POSTGRES_LEASE": 300,
+    "GOCLAW_AGENTS": "crew.toml",
+    "GOCLAW_WORKSPACE": "/files",
+    "GOCLAW_MODEL": "small",
+    "GOCLAW_ANTHROPIC_API_KEY": "secret-1",
+    "GOCLAW_ANTHROPIC_BASE_URL": "http://localhost:8080",
+    "GOCLAW_OPENAI_API_KEY": "secret-2",
+    "GOCLAW_OPENAI_BASE_URL": "http://localhost:11434/v1",
+    "GOCLAW_LOG_FORMAT": "json",
     "GOCLAW_LOG_LEVEL": "error",
 }
 
@@ -105,6 +123,7 @@ BEYOND = {
     "GOCLAW_SHUTDOWN_GRACE": ("-1", "601"),
     "GOCLAW_MODE": ("shared",),
     "GOCLAW_POSTGRES_LEASE": ("2", "301"),
+    "GOCLAW_LOG_FORMAT": ("xml",),
     "GOCLAW_LOG_LEVEL": ("loud",),
 }
 
@@ -144,7 +163,7 @@ def test_the_environment_is_read_only_when_handed_in(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_every_variable_reaches_its_own_setting(name: str, tmp_path: Path) -> None:
     """A variable changes the setting of its name and no other, from either source."""
-    changed = DEFAULTS | {name: "***" if name == "GOCLAW_POSTGRES_DSN" else OTHERS[name]}
+    changed = DEFAULTS | {name: "***" if name in SECRET else OTHERS[name]}
     by_environment = load_settings({name: str(OTHERS[name])}, None)
     by_file = load_settings({}, env_file(tmp_path, f"{name}={OTHERS[name]}\n"))
     assert values(by_environment) == values(by_file) == changed
@@ -305,7 +324,9 @@ def test_the_example_names_every_setting_and_changes_none(tmp_path: Path) -> Non
     uncommented = re.sub(r"^# (?=GOCLAW_\w+=.)", "", example, flags=re.MULTILINE)
     loaded = load_settings({}, env_file(tmp_path, uncommented))
     assert values(loaded) == DEFAULTS
-    assert {name for name, origin in loaded.origins.items() if origin == "default"} == {"GOCLAW_POSTGRES_DSN"}
+    assert {name for name, origin in loaded.origins.items() if origin == "default"} == {
+        name for name, value in DEFAULTS.items() if value is None
+    }
     assert loaded.warnings == ()
 
 

@@ -1,93 +1,58 @@
-"""The terminal: what its screen shows in every order of events, and that nothing said can harm it."""
+"""The terminal where there is none: pipes and files get the replies and nothing else, and nothing said can harm."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import tempfile
 import unicodedata
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from trio.testing import trio_test
 
-from gateway.channels.terminal import ERASE_LINE, PROMPT, SESSION, Piece, Screen, Terminal, printable
-from gateway.protocols import ChannelError
+from gateway.channels.printable import printable
+from gateway.channels.screen import Piece, PlainScreen
+from gateway.channels.terminal import SESSION, Terminal
+from gateway.protocols import ChannelError, Delivery
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from store.records import Cursor, Incoming
 
-KINDS = ["notice", "entered", "reply", "live", "clear", "bye"]
+KINDS = ["notice", "reply", "bye"]
 
 
-def shown(*pieces: tuple[str, str] | str, interactive: bool = True) -> str:
-    screen = Screen(interactive)
-    return "".join(screen.render(Piece(*([piece] if isinstance(piece, str) else piece))) for piece in pieces)
+async def progress(parts: int, live: str) -> None:
+    await trio.lowlevel.checkpoint()
 
 
-def test_a_first_exchange() -> None:
-    """Welcome and prompt, the reply over the empty prompt, and a new prompt below it."""
-    assert shown(("notice", "Hello.")) == f"Hello.\n{PROMPT}"
-    assert shown(("notice", "Hello."), "entered", ("reply", "Hi.")) == f"Hello.\n> > {ERASE_LINE}Hi.\n> "
+def delivery(text: str, turn: str = "") -> Delivery:
+    return Delivery(SESSION, text, turn, 0, "", progress)
 
 
-def test_a_notice_is_for_people_only() -> None:
-    """What is no part of the conversation stands on a line of its own, and nowhere in a pipe."""
-    assert shown(("notice", "Hello."), ("notice", "Going on.")) == f"Hello.\n> {ERASE_LINE}Going on.\n> "
-    assert shown(("notice", "Hello."), ("reply", "Hi."), interactive=False) == "Hi.\n"
-
-
-def test_work_in_progress_grows_on_one_line() -> None:
-    """Pieces follow each other behind one mark."""
-    assert shown(("live", "1 "), ("live", "2 ")) == f"{ERASE_LINE}… 1 2 "
-
-
-def test_an_answer_begins_on_its_own_line() -> None:
-    """Work in progress is neither overwritten in part nor continued by the answer. (L13)"""
-    assert shown(("live", "1 "), ("reply", "one")) == f"{ERASE_LINE}… 1 \none\n> "
-    assert shown(("live", "1 "), "clear", ("reply", "one")).endswith(f"> {ERASE_LINE}one\n> ")
-
-
-def test_clearing_work_in_progress_brings_the_prompt_back() -> None:
-    """After a stop the next line is typed at a prompt; clearing when nothing is shown writes nothing. (L13)"""
-    assert shown(("live", "1 "), "clear") == f"{ERASE_LINE}… 1 \n> "
-    assert shown("clear") == ""
-    assert shown(("notice", "Hello."), "clear", "clear") == f"Hello.\n{PROMPT}"
-
-
-def test_what_follows_a_typed_line_begins_anew() -> None:
-    """A line typed into work in progress ends that line; the work goes on below."""
-    assert shown(("live", "1 "), "entered", ("live", "2 ")) == f"{ERASE_LINE}… 1 > {ERASE_LINE}… 2 "
-
-
-def test_the_end_leaves_a_whole_line() -> None:
-    """The shell's prompt comes on a line of its own."""
-    assert shown("bye") == "\nBye.\n"
-    assert shown(("notice", "Hello."), "bye") == f"Hello.\n> {ERASE_LINE}Bye.\n"
-    assert shown(("live", "1 "), "bye") == f"{ERASE_LINE}… 1 \nBye.\n"
-
-
-@given(st.lists(st.tuples(st.sampled_from(KINDS[1:-1]), st.text(max_size=5))))
-def test_in_any_order_of_events_replies_are_whole_lines(pieces: list[tuple[str, str]]) -> None:
-    """A reply starts at the beginning of a line and ends with one; what was there first is never mixed into it."""
-    screen = Screen(True)
-    before = screen.render(Piece("notice", "Hello."))
-    for kind, text in pieces:
-        after = screen.render(Piece(kind, text))
-        if kind == "reply":
-            start = after.removesuffix(f"{printable(text)}\n{PROMPT}")
-            assert start != after
-            assert start in (ERASE_LINE, "\n") or (start == "" and before.endswith("\n"))
-        before = after or before
-
-
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.text(max_size=5))))
 def test_without_a_terminal_there_are_only_replies(pieces: list[tuple[str, str]]) -> None:
     """A pipe or file gets each reply as lines: no prompt, no work in progress, no escape sequence."""
+
+    @trio_test
+    async def shown() -> bytes:
+        with tempfile.TemporaryFile() as file:
+            screen = PlainScreen(file.fileno())
+            async with screen.open():
+                for kind, text in pieces:
+                    await screen.put(Piece(kind, text))
+            file.seek(0)
+            return file.read()
+
     expected = "".join(f"{printable(text)}\n" for kind, text in pieces if kind == "reply")
-    assert shown(*pieces, interactive=False) == expected
+    assert shown() == expected.encode()
 
 
 @pytest.mark.parametrize(
@@ -113,7 +78,6 @@ def test_nothing_said_can_move_the_cursor(text: str) -> None:
     """Escape sequences, carriage returns, other controls and reversed writing lose their power."""
     controls = {"Cc", "Cf", "Cs", "Zl", "Zp"}
     assert not [char for char in printable(text) if char not in "\n\t" and unicodedata.category(char) in controls]
-    assert not [char for char in shown(("live", text)).removeprefix(ERASE_LINE) if char in "\x1b\r\x9b"]
 
 
 @pytest.mark.parametrize(
@@ -208,9 +172,12 @@ async def test_replies_are_written_in_order_and_then_confirmed() -> None:
         with trio.fail_after(20):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(terminal.write)
-                terminal.show(SESSION, "not for a pipe")
-                await terminal.send(SESSION, "one")
-                await terminal.send(SESSION, "two\nlines")
+                terminal.show(SESSION, "turn", "not for a pipe")
+                terminal.hint(SESSION, "nor this")
+                terminal.tell("nor that")
+                terminal.clear(SESSION, "turn")
+                await terminal.send(delivery("one"))
+                await terminal.send(delivery("two\nlines"))
                 await terminal.flush()
                 nursery.cancel_scope.cancel()
         assert os.read(reading, 1000) == b"one\ntwo\nlines\n"
@@ -230,7 +197,7 @@ async def test_a_reader_that_has_gone_is_a_final_refusal() -> None:
                 nursery.start_soon(terminal.write)
                 for _ in range(2):
                     with pytest.raises(ChannelError) as caught:
-                        await terminal.send(SESSION, "anybody?")
+                        await terminal.send(delivery("anybody?"))
                     assert not caught.value.retriable
                 await terminal.flush()
                 nursery.cancel_scope.cancel()
@@ -246,9 +213,19 @@ async def test_half_a_character_is_written_as_something() -> None:
         with trio.fail_after(20):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(terminal.write)
-                await terminal.send(SESSION, "a\ud800b")
+                await terminal.send(delivery("a\ud800b"))
                 nursery.cancel_scope.cancel()
         assert os.read(reading, 1000) in (b"ab\n", b"a?b\n")
     finally:
         os.close(reading)
         os.close(writing)
+
+
+def test_a_pipe_does_not_wait_for_what_only_a_terminal_needs() -> None:
+    """Neither the input line nor the looks of answers are imported where there is no terminal."""
+    program = (
+        "import sys; from gateway.channels.terminal import Terminal; Terminal();"
+        "print({*sys.modules} & {'prompt_toolkit', 'rich'})"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    assert ended.stdout == b"set()\n"
