@@ -8,10 +8,11 @@ import sys
 
 from bench.benchmark import say, target_table
 from bench.cron import BENCHMARK as CRON
+from bench.gateway import BENCHMARK as GATEWAY
 from bench.lanes import BENCHMARK as LANES
 from bench.store import BENCHMARK as STORE
 
-BENCHMARKS = {benchmark.name: benchmark for benchmark in (LANES, STORE, CRON)}
+BENCHMARKS = {benchmark.name: benchmark for benchmark in (LANES, STORE, CRON, GATEWAY)}
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
