@@ -23,6 +23,7 @@ from gateway.clock import utc_now
 from gateway.control import Control
 from gateway.cron_runs import LaneRunner
 from gateway.endings import Endings
+from gateway.events import Bus
 from gateway.in_hand import InHand
 from gateway.inbound import Inbound
 from gateway.outbound import Outbound
@@ -83,10 +84,13 @@ class Gateway:
         timetable: Timetable | None,
         quiet: Quiet,
         supervisor: Supervisor,
+        bus: Bus,
         taken_up: int,
     ) -> None:
         self.scheduler = scheduler
         self.supervisor = supervisor
+        self.bus = bus
+        """What happens here, for whoever wants to hear of it."""
         self.timetable = timetable
         """Jobs and what fires them; None where there is no cron."""
         self.taken_up = taken_up
@@ -138,7 +142,8 @@ class Gateway:
 async def open_gateway(settings: Settings, parts: Parts) -> AsyncIterator[Gateway]:
     """A gateway that lives as long as the block."""
     store, quiet, process = parts.messages, Quiet(), uuid4().hex
-    tracer = Tracer(parts.now, parts.traces)
+    bus = Bus(parts.now)
+    tracer = Tracer(parts.now, parts.traces, bus)
     outbound = Outbound(
         store, parts.channels, quiet, turn_of=tracer.turn_of, delivered=tracer.delivered, failed=tracer.failed
     )
@@ -146,7 +151,7 @@ async def open_gateway(settings: Settings, parts: Parts) -> AsyncIterator[Gatewa
     toolbox = Toolbox(parts.crew, tracer, float(settings.session.run_timeout))
     turns = Turns(process, store, parts.sessions, toolbox, outbound, endings)
     async with trio.open_nursery() as services:
-        supervisor = Supervisor(services, parts.now)
+        supervisor = Supervisor(services, parts.now, changed=partial(tell_health, bus))
         if parts.traces is not None:
             supervisor.start("traces", parts.traces.run)
         supervisor.start("outbound", outbound.run)
@@ -169,13 +174,18 @@ async def open_gateway(settings: Settings, parts: Parts) -> AsyncIterator[Gatewa
             supervisor.start("waiting", waiting.run)
             if timetable is not None:
                 supervisor.start("cron", timetable.service.run, told=timetable.failed, left=timetable.left)
-            gateway = Gateway(settings, scheduler, inbound, outbound, timetable, quiet, supervisor, len(left))
+            gateway = Gateway(settings, scheduler, inbound, outbound, timetable, quiet, supervisor, bus, len(left))
             try:
                 yield gateway
                 await gateway.close()
             finally:
                 turns.give_up()
         services.cancel_scope.cancel()
+
+
+def tell_health(bus: Bus, health: Health) -> None:
+    about = {"service": health.name, "state": health.state, "restarts": health.restarts, "error": health.error}
+    bus.publish("service.changed", data=about)
 
 
 def in_lanes(scheduler: Scheduler) -> dict[str, object]:

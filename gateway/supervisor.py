@@ -44,10 +44,19 @@ class Health:
 class Supervisor:
     """Its services live in the nursery that it is given."""
 
-    def __init__(self, nursery: trio.Nursery, now: Callable[[], datetime], *, fatal: Fatal = ()) -> None:
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        now: Callable[[], datetime],
+        *,
+        fatal: Fatal = (),
+        changed: Callable[[Health], None] | None = None,
+    ) -> None:
+        """``changed`` hears how a service is whenever that changes."""
         self._nursery = nursery
         self._now = now
         self._fatal = fatal
+        self._changed = changed
         self._health: dict[str, Health] = {}
 
     def start(
@@ -95,6 +104,8 @@ class Supervisor:
 
     def _turn(self, name: str, state: State) -> None:
         self._health[name] = replace(self._health[name], state=state, since=self._now())
+        if self._changed is not None:
+            self._changed(self._health[name])
 
 
 async def keep_running(

@@ -3,6 +3,8 @@
 with tracer.tracing(...) as trace:      queued (how long it waited), slot (how long it ran), model and tool inside
     …                                   cancelled, timed out, failed: closed with that, without waiting for anything
 tracer.delivered(reply, …)              the answer has reached people
+
+Whoever listens to the bus hears of each of these as it happens: run.started, run.ended, reply.delivered, reply.failed.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
+    from gateway.events import Bus
     from gateway.traces import SpanStatus, Traces
     from scheduler import Run
     from store.records import Reply
@@ -27,11 +30,12 @@ ANSWERED = 10_000
 
 
 class Tracer:
-    """Without ``traces`` nothing is kept: runs have ids all the same."""
+    """Without ``traces`` nothing is kept: runs have ids all the same. Without a ``bus`` nobody is told."""
 
-    def __init__(self, now: Callable[[], datetime], traces: Traces | None = None) -> None:
+    def __init__(self, now: Callable[[], datetime], traces: Traces | None = None, bus: Bus | None = None) -> None:
         self._now = now
         self.traces = traces
+        self._bus = bus
         self._answering: dict[int, tuple[str, str]] = {}
 
     @contextmanager
@@ -58,6 +62,7 @@ class Tracer:
             waited(trace, (self._now() - since).total_seconds())
         slot = trace.span("slot", run.lane)
         before = current_trace.set(trace)
+        self._tell("run.started", run, trace)
         try:
             yield trace
         except BaseException as error:
@@ -70,6 +75,13 @@ class Tracer:
             trace.close("done" if run.reason is None else status_of(run))
         finally:
             current_trace.reset(before)
+            self._tell("run.ended", run, trace, status=trace.status, error=trace.error, took_s=trace.took_s)
+
+    def _tell(self, kind: str, run: Run, trace: Trace, **data: object) -> None:
+        if self._bus is not None:
+            about = {"agent": trace.agent, "of": trace.kind, "lane": run.lane, **data}
+            tenant = run.request.tenant
+            self._bus.publish(kind, tenant=tenant, session=trace.session, run=str(run.id), trace=trace.id, data=about)
 
     def answering(self, messages: Sequence[int], turn: str, trace: Trace) -> None:
         """What is said about these messages belongs to that turn and trace."""
@@ -82,16 +94,19 @@ class Tracer:
         return self._answering[answers[0]][0] if answers and answers[0] in self._answering else ""
 
     def delivered(self, reply: Reply, receipt: str, took_s: float) -> None:
-        self._told(reply, "ok", took_s, receipt=receipt)
+        self._told("reply.delivered", reply, "ok", took_s, receipt=receipt)
 
     def failed(self, reply: Reply, why: str, took_s: float) -> None:
-        self._told(reply, "failed", took_s, error=why)
+        self._told("reply.failed", reply, "failed", took_s, error=why)
 
-    def _told(self, reply: Reply, status: SpanStatus, took_s: float, **facts: str) -> None:
+    def _told(self, kind: str, reply: Reply, status: SpanStatus, took_s: float, **facts: str) -> None:
         known = [self._answering.pop(message) for message in reply.answers if message in self._answering]
-        if known and self.traces is not None:
-            channel = reply.note.session.channel
-            self.traces.delivered(known[0][1], status=status, took_s=took_s, channel=channel, reply=reply.id, **facts)
+        to, trace = reply.note.session, known[0][1] if known else ""
+        if trace and self.traces is not None:
+            self.traces.delivered(trace, status=status, took_s=took_s, channel=to.channel, reply=reply.id, **facts)
+        if self._bus is not None:
+            about = {"reply": reply.id, "took_s": took_s, **facts}
+            self._bus.publish(kind, tenant=to.tenant, session=str(to), trace=trace, data=about)
 
 
 def waited(trace: Trace, seconds: float) -> None:

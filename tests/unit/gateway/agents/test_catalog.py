@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from gateway.agents.catalog import CatalogError, load_catalog
 from gateway.agents.spec import TOOLS, Catalog
 from gateway.settings import AnthropicSettings, OpenaiSettings, Settings
+from gateway.tools import CALLS
 
 KEY = "sk-very-secret-4711"
 DEMO = Settings()
@@ -275,3 +276,7 @@ def test_a_directory_is_no_file(tmp_path: Path) -> None:
 def test_marks_and_line_ends_of_windows_do_no_harm(file: Path) -> None:
     file.write_bytes('\ufeff[agent.main]\r\nmodel = "m"\r\n'.encode())
     assert load_catalog(file, DEMO, {}).agents["main"].model == "m"
+
+
+def test_a_catalog_may_name_every_tool_that_there_is() -> None:
+    assert set(TOOLS) == set(CALLS)
