@@ -42,9 +42,9 @@ class Size:
     rounds: int = 5
     idle: int = 200
     watched: int = 10_000
-    warm: int = 20_000
+    warm: int = 100_000
     remembered: int = 100_000
-    traced: tuple[int, int] = (5_000, 20_000)
+    traced: tuple[int, int] = (20_000, 20_000)
 
 
 QUICK = Size(chats=10, messages=40, rounds=1, idle=5, watched=40, warm=20, remembered=60, traced=(20, 60))

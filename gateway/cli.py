@@ -51,7 +51,7 @@ def goclaw(
 
 @app.command()
 def chat() -> None:
-    """Chat in this terminal with the built-in demo agent."""
+    """Chat in this terminal: the same as goclaw alone."""
     settings = settings_or_exit().settings
     catalog = catalog_or_exit(settings)
     redactor = configure(settings)

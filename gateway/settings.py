@@ -23,6 +23,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import EnvSettingsSource
 
 from cron.zones import read_zone
+from gateway.addresses import ServerAddress
 from gateway.env_file import EnvFile, read_env_file
 from gateway.variables import PREFIX, Group, SettingsTree, Variable, variable_name, variables
 from store.jobs import CatchUp
@@ -180,9 +181,8 @@ class AnthropicSettings(Group):
     api_key: SecretStr | None = Field(
         None, description="The key for Anthropic's models. With it, agents that name no backend use them."
     )
-    base_url: str | None = Field(
+    base_url: ServerAddress | None = Field(
         None,
-        min_length=1,
         description="Another server that speaks Anthropic's protocol, for instance http://localhost:8080.",
     )
 
@@ -191,9 +191,8 @@ class OpenaiSettings(Group):
     """OpenAI, and every server that speaks its protocol"""
 
     api_key: SecretStr | None = Field(None, description="The key for OpenAI's models, or for the server named below.")
-    base_url: str | None = Field(
+    base_url: ServerAddress | None = Field(
         None,
-        min_length=1,
         description="Another server that speaks OpenAI's protocol, for instance http://localhost:11434/v1.",
     )
 

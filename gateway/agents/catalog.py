@@ -17,10 +17,10 @@ import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from gateway.addresses import EXPECTED, is_address
 from gateway.agents.spec import (
     BACKENDS,
     INSTRUCTIONS,
@@ -232,14 +232,9 @@ class _Reading:
         value = table.text("base_url", "the address of a server, for instance http://localhost:11434/v1")
         if value is None:
             return None
-        try:
-            parts = urlsplit(value)
-            if parts.scheme in ("http", "https") and parts.hostname and parts.username is None and parts.port != 0:
-                return value
-        except ValueError:
-            pass
-        expected = "expected http:// or https:// with a host, without a name or password in it"
-        self.problems.note((*table.path, "base_url"), f"{table.name('base_url')}: {expected}")
+        if is_address(value):
+            return value
+        self.problems.note((*table.path, "base_url"), f"{table.name('base_url')}: {EXPECTED}")
         return None
 
     def instructions(self, table: Table) -> str | None:

@@ -99,7 +99,7 @@ def read_call(call_id: str, name: str, raw: str) -> ToolCall:
         arguments = json.loads(raw) if raw.strip() else {}
     except (ValueError, RecursionError):
         arguments = None
-    return ToolCall(call_id, name, clean(arguments) if isinstance(arguments, dict) else None, raw)
+    return ToolCall(call_id, name, clean(arguments), raw)
 
 
 def clean_text(text: str) -> str:
@@ -107,8 +107,14 @@ def clean_text(text: str) -> str:
     return _NEVER_SENT.sub("\ufffd", text)
 
 
-def clean(value: dict[str, object]) -> dict[str, object]:
-    return {clean_text(key): _clean_value(inner) for key, inner in value.items()}
+def clean(value: object) -> dict[str, object] | None:
+    """An object whose texts can be sent and kept; None for what is no object, or is nested too deeply to be read."""
+    if not isinstance(value, dict):
+        return None
+    try:
+        return {clean_text(key): _clean_value(inner) for key, inner in value.items()}
+    except RecursionError:
+        return None
 
 
 def _clean_value(value: object) -> object:
@@ -116,7 +122,9 @@ def _clean_value(value: object) -> object:
         return clean_text(value)
     if isinstance(value, list):
         return [_clean_value(inner) for inner in value]
-    return clean(value) if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return {clean_text(key): _clean_value(inner) for key, inner in value.items()}
+    return value
 
 
 def estimate(request: ModelRequest, answer: str) -> Usage:
@@ -144,8 +152,7 @@ def calls_of(line: Said) -> tuple[ToolCall, ...]:
     found = []
     for call in calls if isinstance(calls, list | tuple) else ():
         if isinstance(call, dict) and isinstance(call.get("id"), str) and isinstance(call.get("name"), str):
-            arguments = call.get("arguments")
-            arguments = clean(arguments) if isinstance(arguments, dict) else {}
+            arguments = clean(call.get("arguments")) or {}
             found.append(ToolCall(call["id"], call["name"], arguments, json.dumps(arguments, default=str)))
     return tuple(found)
 

@@ -115,8 +115,8 @@ class Conversation:
             raise AgentError(f"the program wrote a line of unknown type {str(kind)[:40]!r}")
 
     async def _tool(self, message: dict[str, object], send: Sending, nursery: trio.Nursery) -> None:
-        call_id, name, arguments = message.get("id"), message.get("name"), message.get("arguments", {})
-        if not isinstance(name, str) or not isinstance(arguments, dict):
+        call_id, name, arguments = message.get("id"), message.get("name"), clean(message.get("arguments", {}))
+        if not isinstance(name, str) or arguments is None:
             wrong = "expected a name and arguments that are an object"
             await _tell(send, {"type": "result", "id": call_id, "ok": False, "text": wrong})
         elif self._calls >= MOST_CALLS:
@@ -124,7 +124,7 @@ class Conversation:
             await _tell(send, {"type": "result", "id": call_id, "ok": False, "text": wrong})
         else:
             self._calls += 1
-            nursery.start_soon(self._call, call_id, name, clean(arguments), send)
+            nursery.start_soon(self._call, call_id, name, arguments, send)
 
     async def _call(self, call_id: object, name: str, arguments: dict[str, object], send: Sending) -> None:
         result = await self._context.call(name, arguments)

@@ -108,7 +108,7 @@ def refusal(server: Server, status: int, kind: str, words: str, headers: Mapping
     if status == 413 or (status == 400 and _TOO_LONG.search(f"{kind} {words}")):
         return ContextTooLong("the conversation is too long for the model: begin a new one, or say less at once")
     if status == 404:
-        return AgentError(f"the model's server does not know {server.model} (404): check model in agents.toml")
+        return AgentError(f"the model's server does not know {server.model} (404): check the model and base_url")
     if status in _PASSING or status >= 500 or status < 400:
         return ModelTrouble(_passing(status), retry_after_s=retry_after_s(headers))
     return AgentError(f"the model's server refuses the request ({status}): {told}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -78,4 +79,12 @@ class Dialect(Protocol):
 
 def event(data: object, name: str = "") -> bytes:
     """One server-sent event."""
-    return (f"event: {name}\n" if name else "").encode() + b"data: " + orjson.dumps(data) + b"\n\n"
+    return (f"event: {name}\n" if name else "").encode() + b"data: " + as_json(data) + b"\n\n"
+
+
+def as_json(data: object) -> bytes:
+    """Also with half of a surrogate pair in it, which a careless server escapes and sends."""
+    try:
+        return orjson.dumps(data)
+    except TypeError:
+        return json.dumps(data).encode()

@@ -96,7 +96,7 @@ async def test_what_breaks_off_later_is_told_in_one_line(kind: str, tmp_path: Pa
         ([Garbage(b"data: [1, 2]\n\ndata: 7\n\n"), Truncate()], "within 5 tries"),
         ([Garbage(b"\x16\x03\x01\x02\x00\x01", bare=True), Disconnect()], "within 5 tries"),
         ([Status(401)], "the model's server refuses the key (401): check api_key_env in [agent.main]"),
-        ([Status(404)], "the model's server does not know fake-large (404): check model in agents.toml"),
+        ([Status(404)], "the model's server does not know fake-large (404): check the model and base_url"),
         ([Status(400, message="prompt is too long: 9 > 8")], "the conversation is too long for the model"),
         ([Status(400, message="no\nsuch\nthing")], "the model's server refuses the request (400): no such thing"),
         ([Status(418, body=b"\xff\xfe" * 500)], "the model's server refuses the request (418)"),

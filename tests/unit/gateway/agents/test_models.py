@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -127,3 +128,11 @@ def test_whatever_was_kept_can_be_sent(history: list[Said]) -> None:
 def test_a_result_is_kept_with_its_call() -> None:
     line = result_of(call("a"), ToolResult("no", ok=False))
     assert line == Said(TOOL, "no", {"call": "a", "name": "echo", "ok": False})
+
+
+@pytest.mark.parametrize("depth", [1, 100, 400, 600, 900, 3_000, 100_000])
+def test_arguments_nested_however_deeply_are_a_call_or_none(depth: int) -> None:
+    """What nobody can read is told to the model as no object; nothing breaks. (S23)"""
+    read = read_call("1", "read_file", '{"path":' + "[" * depth + "]" * depth + "}")
+    assert read.arguments is None or depth < 1_000
+    assert depth > 100 or read.arguments is not None

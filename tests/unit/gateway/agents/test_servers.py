@@ -276,7 +276,7 @@ async def test_a_key_that_is_refused_is_named_and_not_shown(wire: Wire, code: in
 @pytest.mark.parametrize(
     ("status", "told"),
     [
-        (Status(404, message="model not found"), "does not know fake-large (404): check model"),
+        (Status(404, message="model not found"), "does not know fake-large (404): check the model and base_url"),
         (Status(400, message=f"tools: {KEY} is wrong"), "refuses the request (400): "),
         (Status(422, message="strange"), "refuses the request (422): "),
         (Status(402, message="pay"), "no credit left (402)"),
