@@ -303,6 +303,8 @@ READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Meaning]], ...] 
 
 LINE = re.compile(r"\s*/(?P<name>schedule|cron)(?:@\w+)?[.,;!?…]*(?P<rest>[\s:].*)?", re.IGNORECASE | re.DOTALL)
 ABOUT_ONE = ("cancel", "pause", "resume", "run", "why")
+COUNTING = ("in", "every", "at", "on", "daily", "hourly", "weekly", "monthly", "tomorrow", "today")
+"""Words that a number may follow in a phrase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +339,8 @@ def parse_command(line: str) -> ScheduleCommand:
         if number is None:
             raise misuse(line, f"usage: /{name} {verb} <id>, for example /{name} {verb} 42")
         return ScheduleCommand(verb, job_id=int(number[1]))
+    if re.fullmatch(r"#?[0-9]+[.!?]*", argument) and verb not in COUNTING:
+        raise misuse(line, f"there is no /{name} {verb[:32]}: expected {', '.join(ABOUT_ONE)} and the number of a job")
     phrase, message = split(rest)
     if not phrase or not message:
         shown = f"/{name} <phrase>: <message>, for example /{name} {EXAMPLE}: say hello"

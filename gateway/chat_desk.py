@@ -14,7 +14,7 @@ from cron.errors import ZoneError
 from cron.zones import read_zone
 from gateway.persist import persist
 from gateway.plain import excerpt
-from store.records import MOST, DropPolicy, QueueMode, SessionPolicy
+from store.records import DropPolicy, QueueMode, SessionPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MODES = get_args(QueueMode)
 DROPS = get_args(DropPolicy)
+NAMES = ("mode", "cap", "drop", "debounce")
 HOW = (
     "/queue mode queue|collect|steer|interrupt, /queue cap 10, /queue drop old|new, /queue debounce 800 (milliseconds),"
     " /queue reset."
@@ -63,7 +64,8 @@ class ChatDesk:
         try:
             zone = read_zone(words).key
         except ZoneError as error:
-            return f"{str(error)[:1].upper()}{str(error)[1:]}."
+            told = str(error)
+            return told[:1].upper() + told[1:] + ("" if told.endswith("?") else ".")
         await self._keep(message, replace(policy, zone=zone))
         return f"Times in this chat are in {zone} from now on. What is scheduled already keeps its own."
 
@@ -82,16 +84,18 @@ def changed(policy: SessionPolicy, words: list[str]) -> SessionPolicy:
     if len(words) == 1 and words[0] in MODES:
         words = ["mode", *words]
     if len(words) % 2:
-        raise ValueError(f'"{excerpt(" ".join(words))}" is not understood')
+        name = words[-1] if words[-1] in NAMES else words[0]
+        missing = f"{name} needs a value" if name in NAMES else f'"{excerpt(" ".join(words))}" is not understood'
+        raise ValueError(missing)
     for name, value in zip(words[::2], words[1::2], strict=True):
         if name == "mode" and value in MODES:
             policy = replace(policy, mode=value)  # type: ignore[arg-type]  # it is one of them
         elif name == "drop" and value in DROPS:
             policy = replace(policy, drop=value)  # type: ignore[arg-type]  # it is one of them
         elif name == "cap":
-            policy = replace(policy, cap=whole(name, value, 1))
+            policy = replace(policy, cap=whole(name, value, 1, 10_000))
         elif name == "debounce":
-            policy = replace(policy, debounce_ms=whole(name, value, 0))
+            policy = replace(policy, debounce_ms=whole(name, value, 0, 60_000))
         elif name in ("mode", "drop"):
             raise ValueError(
                 f'"{excerpt(value)}" is no {name}: expected {", ".join(MODES if name == "mode" else DROPS)}'
@@ -101,9 +105,9 @@ def changed(policy: SessionPolicy, words: list[str]) -> SessionPolicy:
     return policy
 
 
-def whole(name: str, value: str, least: int) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) < 12 and least <= int(value) <= MOST):
-        raise ValueError(f'"{excerpt(value)}" is no {name}: expected a whole number from {least} to {MOST}')
+def whole(name: str, value: str, least: int, most: int) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) < 12 and least <= int(value) <= most):
+        raise ValueError(f'"{excerpt(value)}" is no {name}: expected a whole number from {least} to {most}')
     return int(value)
 
 

@@ -115,13 +115,13 @@ class _Reading:
         self.settings = settings
         self.environ = environ
         self.tools = tools
-        self.problems = Problems(str(path) if text is not None else "agents", Locator(text or ""))
+        self.problems = Problems("the settings", None) if text is None else Problems(str(path), Locator(text))
 
     def catalog(self) -> Catalog:
         root = Table(self.parse(), (), self.problems)
         agents = root.table("agent")
         root.refuse_rest()
-        names = sorted(agents.given, key=lambda name: (self.problems.lines.line("agent", name), name))
+        names = self.problems.in_order(agents.given, "agent")
         for name in names:
             if not _NAME.fullmatch(name):
                 expected = "expected a small letter, then small letters, digits, - and _, at most 32 in all"

@@ -46,12 +46,19 @@ class Problems:
     """What was found wrong so far in one file."""
 
     file: str
-    lines: Locator
+    lines: Locator | None
+    """None if there is no file: what is wrong is then what stands elsewhere, in the settings."""
     found: list[Problem] = field(default_factory=list)
 
     def note(self, path: tuple[str | int, ...], message: str, value: str | None = None) -> None:
         key = ".".join(str(part) for part in path)
-        self.found.append(Problem(self.file, self.lines.line(*path), key, value, message))
+        line = None if self.lines is None else self.lines.line(*path)
+        self.found.append(Problem(self.file, line, key, value, message))
+
+    def in_order(self, names: Iterable[str], table: str) -> list[str]:
+        """Names that stand in one table, as they follow each other in the file."""
+        lines = self.lines
+        return sorted(names, key=lambda name: (lines.line(table, name) if lines else 0, name))
 
 
 class Table:

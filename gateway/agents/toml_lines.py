@@ -24,6 +24,7 @@ _STRING = re.compile(
     re.DOTALL,
 )
 _SCALAR = re.compile(r"[^,\]}#\r\n]+")
+_TWICE = re.compile(r"Cannot declare \((.+?),?\) twice")
 _AT_LINE = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
 
@@ -139,7 +140,12 @@ class _Walk:
 
 def syntax_error(error: tomllib.TOMLDecodeError, text: str) -> tuple[int, str]:
     """The line of what tomllib cannot read, and its words without that."""
-    message = str(error)
+    message = _TWICE.sub(lambda found: f"[{_dotted(found[1])}] stands here a second time", str(error))
+    message = message.replace("Cannot overwrite a value", "this has a value already")
     if match := _AT_LINE.search(message):
         return int(match[1]), f"{message[: match.start()]} (column {match[2]})"
     return len(text.rstrip().splitlines()) or 1, message.removesuffix(" (at end of document)")
+
+
+def _dotted(parts: str) -> str:
+    return ".".join(part.strip("'\"") for part in parts.split(", "))

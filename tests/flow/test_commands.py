@@ -111,7 +111,7 @@ async def test_how_messages_wait_is_shown_set_and_kept(autojump_clock: MockClock
         ("drop both", '"both" is no drop: expected old, new'),
         ("cap 0", '"0" is no cap: expected a whole number from 1'),
         ("cap ten", '"ten" is no cap'),
-        ("cap", '"cap" is not understood'),
+        ("cap", "cap needs a value"),
         ("speed 5", '"speed" is not something that can be set'),
         ("debounce -1", '"-1" is no debounce'),
         ("debounce 99999999999999999999", "is no debounce"),

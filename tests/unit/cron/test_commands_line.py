@@ -234,3 +234,14 @@ def test_any_line_is_a_command_or_an_answer(text: str) -> None:
         except PhraseError:
             continue
         assert (command.verb == "create") == bool(command.phrase) == bool(command.message)
+
+
+@pytest.mark.parametrize("line", ["/cron delete 3", "/schedule remove #12", "/cron foo 1."])
+def test_what_cannot_be_done_with_a_job_is_answered_with_what_can(line: str) -> None:
+    error = refused(line)
+    assert "expected cancel, pause, resume, run, why and the number of a job" in str(error)
+
+
+@pytest.mark.parametrize("line", ["/schedule every 5", "/cron in 5"])
+def test_a_phrase_without_its_unit_is_still_read_as_a_phrase(line: str) -> None:
+    assert "the number of a job" not in str(refused(line))

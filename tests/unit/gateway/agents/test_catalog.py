@@ -196,6 +196,13 @@ def test_another_server_has_no_usual_model(file: Path) -> None:
     assert "needs a model" in told
 
 
+def test_what_is_wrong_without_a_file_is_said_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CatalogError) as caught:
+        load_catalog(None, Settings(openai=OpenaiSettings(base_url="http://localhost:1/v1")), {})
+    assert str(caught.value).startswith("the settings: agent.main needs a model: set model, or GOCLAW_MODEL")
+
+
 @pytest.mark.parametrize("name", ["Main", "1st", "a" * 33, "a b", "ä", "..", "a/b", ""])
 def test_a_name_that_could_be_something_else_is_refused(file: Path, name: str) -> None:
     (told,) = problems(file, f'[agent."{name}"]\n')
@@ -253,7 +260,8 @@ def test_a_command_must_be_named(file: Path) -> None:
     ("data", "told"),
     [
         (b"[agent.main]\nmodel =\n", "line 2: this is not TOML"),
-        (b"[agent.main]\n[agent.main]\n", "line 2: this is not TOML"),
+        (b"[agent.main]\n[agent.main]\n", "line 2: this is not TOML: [agent.main] stands here a second time"),
+        (b"[agent]\nx = 1\nx = 2\n", "line 3: this is not TOML: this has a value already"),
         (b"[agent.main]\n\xff\xfe = 1\n", "line 2: this is not UTF-8"),
         (b"agent = 3\n", "line 1: agent = 3: expected a table [agent]"),
         (b"[agent]\nmain = 3\n", "line 2: agent.main = 3: expected a table [agent.main]"),
