@@ -17,7 +17,7 @@ from store.records import SessionPolicy
         ("steer please now", '"steer please now" is not understood'),
         ("cap 10001", "expected a whole number from 1 to 10000"),
         ("debounce 60001", "expected a whole number from 0 to 60000"),
-        ("mode loud", "expected queue, collect, steer, interrupt"),
+        ("mode loud", "expected queue, followup, collect, steer, interrupt"),
         ("volume 3", '"volume" is not something that can be set'),
     ],
 )
