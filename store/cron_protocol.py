@@ -136,5 +136,8 @@ class CronStore(Protocol):
     async def notifications(self, tenant: str, *, after: int = 0, limit: int = 100) -> tuple[Notification, ...]:
         """In order, from the first one after that number on."""
 
+    async def told(self, tenant: str) -> int:
+        """The number of the tenant's newest notification, 0 if there never was one."""
+
     async def counts(self, tenant: str) -> CronCounts:
         """How many jobs and triggers there are."""

@@ -6,16 +6,16 @@ indexed. What has ended shrinks to its delivery key.
 
 from __future__ import annotations
 
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 import trio
 
+from store.hearing import Ears
 from store.memory_cron import CronTables, MemoryCron
 from store.memory_messages import MemoryMessages
-from store.protocols import POLL
 from store.records import (
     DEFAULT_TENANT,
     KEEP_BEATS,
@@ -55,7 +55,7 @@ from store.rules import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
 
@@ -75,6 +75,7 @@ class MemoryStore:
         self.signs: list[Beat] = []
         self.machines: list[MachineSnapshot] = []
         self.leases: dict[str, Lease] = {}
+        self.ears = Ears()
         self.cron = MemoryCron(self, CronTables.empty())
 
     def messages(self, lease: Lease | None) -> MemoryMessages:
@@ -82,14 +83,9 @@ class MemoryStore:
 
     @asynccontextmanager
     async def listen(self) -> AsyncIterator[AsyncIterator[str]]:
-        """Nobody else works on this store, so nothing is ever heard of others."""
-
-        async def heard() -> AsyncGenerator[str]:
-            yield POLL
-            await trio.sleep_forever()
-
-        async with aclosing(heard()) as words:
-            yield words
+        """Nobody else works on this store: only news of cron is heard."""
+        with self.ears.listening() as heard:
+            yield heard
 
     async def tidy(self) -> Tidied:
         await trio.lowlevel.checkpoint()

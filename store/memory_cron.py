@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from store.cron_protocol import NEWS
 from store.cron_steps import (
     carry_out,
     check_new,
@@ -244,6 +245,10 @@ class MemoryCron:
         await trio.lowlevel.checkpoint()
         return tuple(one for one in self.tables.news.get(tenant, ()) if one.seq > after)[: at_most(limit)]
 
+    async def told(self, tenant: str) -> int:
+        await trio.lowlevel.checkpoint()
+        return self.tables.told.get(tenant, 0)
+
     async def counts(self, tenant: str) -> CronCounts:
         await trio.lowlevel.checkpoint()
         statuses = [job.status for job in self._jobs(tenant)]
@@ -396,6 +401,7 @@ class MemoryCron:
             number = self.tables.told[one.tenant] = self.tables.told.get(one.tenant, 0) + 1
             copy = replace(one, data=plain_json(one.data))
             self.tables.news.setdefault(one.tenant, []).append(Notification(number, now, copy))
+            self.whole.ears.say(f"{NEWS}{one.tenant}:{number}")
 
     def _remove(self, tenant: str, job: int) -> None:
         tables = self.tables

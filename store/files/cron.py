@@ -8,11 +8,13 @@ from heapq import merge
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from store.cron_protocol import NEWS
 from store.cron_steps import carry_out, check_new, fired, is_current, is_own, leased, new_job, settle_one, started
 from store.files.claiming import choose
 from store.files.cron_keeping import remove_job
 from store.files.ordered import TOP
 from store.files.verbs import Verbs
+from store.hearing import Ears
 from store.jobs import Claim, CronCounts, JobStatus, Notification, TriggerState
 from store.records import Reply
 from store.rules import at_most, check_words, plain_json, unknown_tenant
@@ -35,6 +37,7 @@ class JsonCron(Verbs):
     def __init__(self, journal: Journal, now: Callable[[], datetime]) -> None:
         super().__init__(journal, now)
         self.rows = self.tables.cron
+        self.ears = Ears()
 
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -108,6 +111,9 @@ class JsonCron(Verbs):
 
     async def notifications(self, tenant: str, *, after: int = 0, limit: int = 100) -> tuple[Notification, ...]:
         return await self.journal.do(lambda: self._notifications(tenant, after, limit))
+
+    async def told(self, tenant: str) -> int:
+        return await self.journal.do(lambda: self.rows.told.rows.get(tenant, 0))
 
     async def counts(self, tenant: str) -> CronCounts:
         return await self.journal.do(lambda: self._counts(tenant))
@@ -310,3 +316,4 @@ class JsonCron(Verbs):
             self.tables.put(self.rows.told, one.tenant, number)
             told = Notification(number, now, replace(one, data=plain_json(one.data)))
             self.tables.put(self.rows.news, (one.tenant, number), told)
+            self.ears.say(f"{NEWS}{one.tenant}:{number}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,11 +29,10 @@ from store.files.recovery import recover
 from store.files.tenants import JsonTenants
 from store.files.transcripts import Transcripts
 from store.files.workers import JsonWorkers
-from store.protocols import POLL
 from store.records import DEFAULT_TENANT, KEEP_BEATS, KEEP_READINGS, REMEMBER_KEYS, MessageState, Tenant, Tidied
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable
     from datetime import datetime
     from pathlib import Path
 
@@ -69,14 +68,9 @@ class JsonStore(JsonTenants, JsonWorkers):
 
     @asynccontextmanager
     async def listen(self) -> AsyncIterator[AsyncIterator[str]]:
-        """Nobody else works on this store, so nothing is ever heard of others."""
-
-        async def heard() -> AsyncGenerator[str]:
-            yield POLL
-            await trio.sleep_forever()
-
-        async with aclosing(heard()) as words:
-            yield words
+        """Nobody else works on this store: only news of cron is heard."""
+        with self.cron.ears.listening() as heard:
+            yield heard
 
     async def tidy(self) -> Tidied:
         return await self.journal.do(self._tidy)

@@ -159,6 +159,10 @@ class PostgresCron:
     async def notifications(self, tenant: str, *, after: int = 0, limit: int = 100) -> tuple[Notification, ...]:
         return await self._all("notifications", cron_rows.notification, tenant, fitting(after), limit_of(limit))
 
+    async def told(self, tenant: str) -> int:
+        row = await self.db.first(SQL["told"], tenant)
+        return 0 if row is None else int(row[0])
+
     async def counts(self, tenant: str) -> CronCounts:
         return CronCounts(*await self.db.first(SQL["counts"], tenant))
 

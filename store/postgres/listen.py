@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import trio
 
+from store.hearing import Heard
 from store.postgres.database import connect
 from store.postgres.errors import DRIVER, said
 from store.postgres.queries import load
@@ -35,30 +35,6 @@ ALIVE = timedelta(seconds=5)
 GOODBYE_S = 2
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class Heard:
-    """Words that nobody has taken yet, each once, in the order in which they were first said."""
-
-    words: dict[str, None] = field(default_factory=dict)
-    more: trio.Event = field(default_factory=trio.Event)
-
-    def say(self, word: str) -> None:
-        self.words[word] = None
-        self.more.set()
-
-    def __aiter__(self) -> Heard:
-        return self
-
-    async def __anext__(self) -> str:
-        while not self.words:
-            self.more = trio.Event()
-            await self.more.wait()
-        await trio.lowlevel.checkpoint()
-        word = next(iter(self.words))
-        del self.words[word]
-        return word
 
 
 @asynccontextmanager

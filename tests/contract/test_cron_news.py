@@ -6,8 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
+from store.cron_protocol import NEWS
 from store.jobs import KEEP_NEWS, Change, Job, News, Start, Trigger, TriggerState
+from store.protocols import POLL
 from tests.contract.cron_rows import (
     ANY,
     LEASE,
@@ -53,6 +56,26 @@ async def test_each_tenant_has_its_own_numbers(whole: Store, cron: CronStore) ->
     assert [one.seq for one in await cron.notifications("t")] == [1, 2, 3]
     assert {one.news.tenant for one in await cron.notifications("t")} == {"t"}
     assert await cron.notifications("nobody") == ()
+
+
+async def test_the_newest_number_is_known_without_reading_all(whole: Store, cron: CronStore) -> None:
+    """Whoever wants only what comes from now on begins there, also when all of it was tidied away. (A24)"""
+    assert await cron.told("default") == await cron.told("nobody") == 0
+    job = await added(cron, "a")
+    for expected in (1, 2):
+        await changed(cron, job, SKIPPED)
+        assert await cron.told("default") == expected
+
+
+async def test_listeners_hear_of_news(whole: Store, cron: CronStore) -> None:
+    """In every store, so that a stream waits for the word and not for the clock. (A24)"""
+    job = await added(cron, "a")
+    with trio.fail_after(30):
+        async with whole.listen() as words:
+            assert await anext(words) == POLL
+            await changed(cron, job, SKIPPED)
+            while (word := await anext(words)) != f"{NEWS}default:1":
+                assert not word.startswith(NEWS)
 
 
 async def test_a_write_that_failed_uses_no_number(cron: CronStore) -> None:

@@ -505,6 +505,10 @@ WHERE run.tenant_id = $1 AND run.id = $2
 -- $1 tenant, $2 after, $3 how many.
 SELECT * FROM notifications WHERE tenant_id = $1 AND seq > $2::bigint ORDER BY seq LIMIT $3::bigint
 
+-- name: told
+-- $1 tenant.
+SELECT news FROM cron_counters WHERE tenant_id = $1
+
 -- name: counts
 -- $1 tenant.
 SELECT

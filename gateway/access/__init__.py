@@ -1,0 +1,1 @@
+"""Who may do what over HTTP: tokens, scopes, and how often. Nothing in here knows HTTP itself."""
