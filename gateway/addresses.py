@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -25,3 +26,19 @@ def checked(text: str) -> str:
 
 
 ServerAddress = Annotated[str, AfterValidator(checked)]
+
+
+def is_ip(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_any(bound: str) -> bool:
+    return is_ip(bound) and ip_address(bound).is_unspecified
+
+
+def is_loopback(bound: str) -> bool:
+    return bound.lower() == "localhost" or (is_ip(bound) and ip_address(bound).is_loopback)

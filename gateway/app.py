@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from gateway.supervisor import Health
     from gateway.traces import Traces
     from store.protocols import MessageStore, SessionStore, Store
-    from store.records import Cursor, Incoming, Message
+    from store.records import Cursor, Incoming, Message, Receipt
 
 ATTEMPTS = 3
 LAST_WORDS_S = 5.0
@@ -103,6 +103,10 @@ class Gateway:
     async def receive(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> None:
         """Take messages in; when this returns they are kept, and so is how far the channel was read."""
         await self._inbound.receive(batch, cursor)
+
+    async def take_in(self, batch: Sequence[Incoming]) -> tuple[Receipt, ...]:
+        """The same for somebody who wants to know what became of each."""
+        return await self._inbound.receive(batch)
 
     async def look(self) -> None:
         """Take up what was handed in elsewhere."""

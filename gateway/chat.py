@@ -8,48 +8,24 @@ from __future__ import annotations
 
 import signal
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
-from gateway.app import LAST_WORDS_S, Gateway, Parts, in_lanes, look_around, open_gateway, tidy_up
+from gateway.app import LAST_WORDS_S
 from gateway.channels.terminal import WELCOME, Terminal
-from gateway.clock import utc_now
 from gateway.collector import paced_collector
 from gateway.commands import COMMANDS
-from gateway.cron_log import CronLog
-from gateway.cron_runs import LaneRunner
-from gateway.hiring import open_crew, with_limits
 from gateway.plain import counted
 from gateway.stores import data_directory, open_store
-from gateway.tenure import tenure
-from gateway.timetable import CronParts, Timetable, cron_options
-from gateway.toolbox import Toolbox
-from gateway.traces import Traces
-from gateway.tracing import Tracer
-from scheduler import open_scheduler
+from gateway.work import Setup, working
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
-    from gateway.agents.spec import Catalog
-    from gateway.crew import Crew
-    from gateway.settings import Settings
+    from gateway.app import Gateway
     from gateway.stores import Opened
     from store.records import Lease
-
-HAND_OVER_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What a chat is started with."""
-
-    settings: Settings
-    catalog: Catalog
-    redact: Callable[[str], str] = str
 
 
 async def chat(setup: Setup) -> None:
@@ -71,68 +47,14 @@ async def chat(setup: Setup) -> None:
 
 async def work(setup: Setup, opened: Opened, terminal: Terminal, door: Door) -> None:
     """Serve the terminal for as long as this process may work on the messages."""
-    settings, store = setup.settings, opened.store
-    logs = data_directory(settings) / "logs"
-    traces = Traces(logs, utc_now, redact=setup.redact)
-    with CronLog(logs, utc_now, redact=setup.redact) as log:
-        cron = CronParts(store, opened.owner, utc_now, log, with_limits(cron_options(settings), setup.catalog))
-        async with (
-            open_crew(settings, setup.catalog) as crew,
-            jobs_meanwhile(settings, crew, cron) as meanwhile,
-            left_early(door),
-            tenure(store, opened.owner, opened.lease_span, partial(wait, terminal, meanwhile)) as lease,
-            open_gateway(
-                settings,
-                Parts(store.messages(lease), store, crew, [terminal], cron, traces, redact=setup.redact),
-            ) as gateway,
-            trio.open_nursery() as services,
-        ):
-            if gateway.taken_up:
-                terminal.tell(f"Going on with {counted(gateway.taken_up, 'message')} from before.")
-            services.start_soon(meanwhile.stop)
-            gateway.supervisor.start("look_around", partial(look_around, store, gateway))
-            gateway.supervisor.start("tidy_up", partial(tidy_up, store))
-            door.gateway = gateway
-            await terminal.read(gateway)
-            services.cancel_scope.cancel()
-
-
-class Meanwhile:
-    """Jobs are run also by a gateway that waits for the chat lease; whoever has that sends what they say."""
-
-    def __init__(self, timetable: Timetable, services: trio.Nursery) -> None:
-        self._timetable = timetable
-        self._services = services
-        self._begun = False
-
-    def begin(self) -> None:
-        if not self._begun:
-            self._begun = True
-            self._services.start_soon(self._timetable.run)
-
-    async def stop(self) -> None:
-        """The wait is over: what runs may finish soon, or begins anew in the gateway."""
-        if self._begun:
-            await self._timetable.stop(HAND_OVER_S)
-
-
-@asynccontextmanager
-async def jobs_meanwhile(settings: Settings, crew: Crew, cron: CronParts) -> AsyncIterator[Meanwhile]:
-    async with trio.open_nursery() as services:
-        async with open_scheduler(settings.lane.model_dump()) as scheduler:
-            toolbox = Toolbox(crew, Tracer(utc_now), float(settings.session.run_timeout))
-            runner = LaneRunner(scheduler, toolbox, cron.store)
-            # A name of its own: when the wait is over, the gateway's cron begins before this one has ended.
-            parts = replace(cron, worker=f"{cron.worker}:waiting")
-            settled, lanes = (lambda: None), partial(in_lanes, scheduler)
-            toolbox.timetable = Timetable(parts, runner, settled, lanes)
-            yield Meanwhile(toolbox.timetable, services)
-        services.cancel_scope.cancel()
-
-
-def wait(terminal: Terminal, meanwhile: Meanwhile, holder: Lease) -> None:
-    terminal.tell(waiting_text(holder))
-    meanwhile.begin()
+    async with (
+        left_early(door),
+        working(setup, opened, [terminal], lambda holder: terminal.tell(waiting_text(holder))) as at_work,
+    ):
+        if at_work.gateway.taken_up:
+            terminal.tell(f"Going on with {counted(at_work.gateway.taken_up, 'message')} from before.")
+        door.gateway = at_work.gateway
+        await terminal.read(at_work.gateway)
 
 
 def waiting_text(holder: Lease) -> str:

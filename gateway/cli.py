@@ -1,6 +1,7 @@
 """The command `goclaw`: the chat, and the settings. `gateway.cli_store` adds what is about the store."""
 
 import json
+from functools import partial
 from importlib.metadata import version
 from typing import Annotated, Final
 
@@ -8,12 +9,14 @@ import typer
 from rich.table import Column, Table
 
 from gateway import cli_store
-from gateway.chat import Setup
+from gateway.addresses import is_loopback
 from gateway.chat import chat as run_chat
 from gateway.logs import configure
+from gateway.serve import serve
 from gateway.settings import Loaded, Settings
-from gateway.shell import catalog_or_exit, console, run_or_exit, settings_or_exit
+from gateway.shell import ExitCode, catalog_or_exit, console, run_or_exit, settings_or_exit, talk
 from gateway.variables import env_example, variables
+from gateway.work import Setup
 
 # Wide enough that no line for a pipe is ever folded.
 _UNCUT: Final = 10_000
@@ -52,11 +55,31 @@ def goclaw(
 @app.command()
 def chat() -> None:
     """Chat in this terminal: the same as goclaw alone."""
+    run_or_exit(run_chat, setup_or_exit())
+
+
+@app.command()
+def run() -> None:
+    """Run the gateway with its API, until SIGTERM or Ctrl-C."""
+    setup = setup_or_exit()
+    refuse_open_door(setup.settings)
+    run_or_exit(partial(serve, tell=lambda text: talk("goclaw", "bold", text)), setup)
+
+
+def setup_or_exit() -> Setup:
     settings = settings_or_exit().settings
     catalog = catalog_or_exit(settings)
     redactor = configure(settings)
     redactor.add(*catalog.secrets())
-    run_or_exit(run_chat, Setup(settings, catalog, redactor))
+    return Setup(settings, catalog, redactor, redactor.add)
+
+
+def refuse_open_door(settings: Settings) -> None:
+    """Whatever others can reach needs a token. (S6)"""
+    if not is_loopback(settings.host) and settings.gateway_token is None:
+        where = f'GOCLAW_HOST="{settings.host}" can be reached from elsewhere'
+        talk("error", "bold red", f"{where}: set GOCLAW_GATEWAY_TOKEN too, or GOCLAW_HOST=127.0.0.1.")
+        raise typer.Exit(ExitCode.CONFIG)
 
 
 @config.command()

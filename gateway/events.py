@@ -79,6 +79,7 @@ class Bus:
         self._now = now
         self._buffer = buffer
         self._listeners: dict[int, Listener] = {}
+        self._watchers: list[Callable[[Event], None]] = []
         self._numbers = count(1)
         self._seq = 0
 
@@ -94,13 +95,19 @@ class Bus:
     ) -> None:
         """Tell it to everybody who wants to know. Never waits, never fails."""
         self._seq += 1
-        if not self._listeners:
+        if not self._listeners and not self._watchers:
             return
         wanted_by = [listener for listener in self._listeners.values() if listener.wants(kind, tenant)]
-        if wanted_by:
+        if wanted_by or self._watchers:
             event = Event(self._seq, self._now(), kind, tenant, session, run, trace, data or {})
             for listener in wanted_by:
                 listener.put(event)
+            for watcher in self._watchers:
+                watcher(event)
+
+    def watch(self, watcher: Callable[[Event], None]) -> None:
+        """Call this with every event from now on, at once: it must be quick, and must not fail."""
+        self._watchers.append(watcher)
 
     @asynccontextmanager
     async def listen(self, kinds: Collection[str] | None = None, tenant: str | None = None) -> AsyncIterator[Listener]:

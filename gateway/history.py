@@ -7,6 +7,7 @@ line is written together with the answer to the command, so there is no moment i
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from itertools import dropwhile
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ SHARE = 0.7
 CHARACTERS_PER_TOKEN = 4
 LINES_KEPT = 10_000
 TRIMMED_AT_ONCE = 1_000
+ANSWERS = "answers"
+"""Under this name a line of the transcript keeps the ids of the messages that it answers."""
 NEW_CONVERSATION = Said(Role.SYSTEM, "A new conversation begins here.", {"new": True})
 
 
@@ -35,7 +38,14 @@ async def recall(sessions: SessionStore, key: SessionKey, window: int) -> tuple[
         return ()
     lines = await persist(partial(sessions.newest, key, MOST_LINES))
     await trim(sessions, key, lines)
-    return fitting([line.said for line in lines], int(window * SHARE))
+    return fitting([for_agents(line.said) for line in lines], int(window * SHARE))
+
+
+def for_agents(said: Said) -> Said:
+    """Which messages a line answers is the gateway's own business."""
+    if ANSWERS not in said.data:
+        return said
+    return replace(said, data={name: value for name, value in said.data.items() if name != ANSWERS})
 
 
 def fitting(said: Sequence[Said], tokens: int) -> tuple[Said, ...]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gateway.waiting import Waiting
     from scheduler import Scheduler, Ticket
     from store.protocols import MessageStore
-    from store.records import Cursor, Incoming, Message, SessionKey, SessionPolicy, Standing
+    from store.records import Cursor, Incoming, Message, Receipt, SessionKey, SessionPolicy, Standing
 
 Parsed = tuple["Message", Command | None]
 
@@ -70,7 +70,7 @@ class Inbound:
     def receiving(self) -> bool:
         return self._in_hand.under_way
 
-    async def receive(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> None:
+    async def receive(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> tuple[Receipt, ...]:
         """Take a batch in. When this returns all of it is kept, the cursor too, and the channel may say so."""
         batch = [readable(incoming) for incoming in batch]
         with self._in_hand.delivery():
@@ -79,6 +79,7 @@ class Inbound:
                 raise GivenUp("another gateway works on the messages now; this one has not taken these in")
             new = [r.message for r in receipts if r.message is not None and r.state is MessageState.ACCEPTED]
             self._take(new, {r.message.session: r.standing for r in receipts if r.message is not None})
+        return receipts
 
     async def look(self) -> None:
         """Take up what is accepted and not in hand: somebody else has handed it in."""

@@ -146,6 +146,8 @@ class Delivery:
     """The channel's id of the message that showed it while it grew."""
     progress: Callable[[int, str], Awaitable[None]]
     """Called with the number of parts delivered and the live message's id: a restart goes on from there."""
+    answers: tuple[int, ...] = ()
+    """The messages that it is said about."""
 
 
 class ChannelError(Exception):

@@ -58,7 +58,8 @@ async def hand_over(store: MessageStore, channel: Channel, turn: str, this: Atte
             await persist(partial(store.progress, reply.id, parts, live))
 
         note = reply.note
-        this.receipt = await channel.send(Delivery(note.session, note.text, turn, reply.parts, reply.live, progress))
+        delivery = Delivery(note.session, note.text, turn, reply.parts, reply.live, progress, reply.answers)
+        this.receipt = await channel.send(delivery)
     if limit.cancelled_caught:
         raise ChannelError(f"nothing was delivered for {SEND_S:g} s")
 

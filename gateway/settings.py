@@ -197,6 +197,19 @@ class OpenaiSettings(Group):
     )
 
 
+class HttpSettings(Group):
+    """HTTP: the API and the dashboard"""
+
+    rate: Whole = _whole(
+        50, 1, 100_000, "requests", "How many requests a token may make in a second; twice that at once."
+    )
+    hosts: str = Field(
+        "",
+        description="Other names under which the gateway is reached, separated by commas; a request under any other"
+        " name is refused.",
+    )
+
+
 class LogSettings(Group):
     """Log"""
 
@@ -238,6 +251,17 @@ class Settings(SettingsTree):
     model: str | None = Field(
         None, min_length=1, description="The model of agents that name none. Without it, the backend's usual one."
     )
+    host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="The address that `goclaw run` listens on. Anything but this machine's own needs"
+        " GOCLAW_GATEWAY_TOKEN.",
+    )
+    port: Whole = _whole(18_790, 0, 65_535, "", "The port that it listens on; 0 takes any that is free.")
+    gateway_token: SecretStr | None = Field(
+        None, min_length=16, description="A token for the API that may do everything, at least 16 characters long."
+    )
+    http: HttpSettings = HttpSettings()
     anthropic: AnthropicSettings = AnthropicSettings()
     openai: OpenaiSettings = OpenaiSettings()
     log: LogSettings = LogSettings()

@@ -19,7 +19,7 @@ import trio
 from gateway import schedule_lines
 from gateway.agent_run import AgentRun, Errand
 from gateway.crew import Purse
-from gateway.history import recall
+from gateway.history import ANSWERS, recall
 from gateway.persist import GivenUp, persist
 from gateway.protocols import Turn
 from store.records import MessageState, Note, Role, Said, turn_id
@@ -102,7 +102,7 @@ class Turns:
             text = await schedule_lines.carried_out(self._toolbox, context, reply.text) or SILENCE
             if not run.seal():
                 return
-            said = remembered(reply, heard.texts, text)
+            said = remembered(reply, heard.texts, text, heard.ids)
             notes = [Note(session, text)]
             settle = partial(self._store.settle, turn, heard.ids, MessageState.DONE, notes, said, reply.context)
             await self.write(settle)
@@ -155,7 +155,7 @@ class Heard:
         return texts
 
 
-def remembered(reply: AgentReply, texts: Sequence[str], answer: str) -> list[Said]:
-    """What the transcript keeps of a turn."""
+def remembered(reply: AgentReply, texts: Sequence[str], answer: str, ids: Sequence[int] = ()) -> list[Said]:
+    """What the transcript keeps of a turn; the answer with the ids of the messages that it answers."""
     before = reply.said or tuple(Said(Role.USER, text) for text in texts)
-    return [*before, Said(Role.ASSISTANT, answer)]
+    return [*before, Said(Role.ASSISTANT, answer, {ANSWERS: list(ids)})]

@@ -12,8 +12,9 @@ from gateway.start import main
 
 if TYPE_CHECKING:
     from gateway.channels.terminal import Terminal
-    from gateway.chat import Door, Setup
+    from gateway.chat import Door
     from gateway.stores import Opened
+    from gateway.work import Setup
 
 
 async def work(setup: Setup, opened: Opened, terminal: Terminal, door: Door) -> None:

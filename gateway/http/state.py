@@ -1,0 +1,222 @@
+"""Sessions, lanes, workers and how the gateway is, over HTTP."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.metadata import version
+from typing import Annotated
+from uuid import uuid4
+
+from fastapi import APIRouter, Path, Query, Response
+
+from gateway.channels.http import CHANNEL
+from gateway.http.gate import GuardedRoute, Me, Room
+from gateway.http.problems import Problem, documented, not_found
+from gateway.http.schedules import Key, own_session
+from gateway.http.shapes import (
+    Deleted,
+    HealthOut,
+    LaneIn,
+    LaneOut,
+    LineOut,
+    MeOut,
+    Page,
+    RunningOut,
+    ServiceOut,
+    SessionOut,
+    Status,
+    StopIn,
+    Stopping,
+    WorkerOut,
+    line_shape,
+    schedule_shape,
+    session_shape,
+    worker_shape,
+)
+from gateway.office import Office
+from gateway.persist import persist
+from gateway.timetable import LOOKED_AT
+from store.records import HIGHEST, DeliveryKey, Incoming, Session
+
+router = APIRouter(route_class=GuardedRoute, tags=["gateway"])
+
+NEXT_SHOWN = 5
+SessionId = Annotated[str, Path(min_length=1, max_length=1_000)]
+
+
+@router.get("/healthz", responses=documented(422))
+async def healthz() -> HealthOut:
+    """The process is there and answers."""
+    return HealthOut(status="ok")
+
+
+@router.get("/readyz", responses={503: {"model": HealthOut}, **documented(422)})
+async def readyz(office: Room, response: Response) -> HealthOut:
+    """It can take messages in: the store answers, and no service rests after a failure."""
+    await persist(partial(office.store.tenant, "default"))
+    gateway = office.gateway
+    resting = gateway is not None and any(one.state == "resting" for one in gateway.health())
+    response.status_code = 503 if resting else 200
+    return HealthOut(status="unhealthy" if resting else "ok")
+
+
+@router.get("/v1/me", responses=documented(401, 403, 422, 429, 503))
+async def me(me: Me) -> MeOut:
+    """Whose token this is."""
+    return MeOut(tenant=me.tenant, token=me.token, name=me.name, scopes=sorted(me.scopes))
+
+
+@router.get("/v1/status", responses=documented(401, 403, 422, 429, 503))
+async def status(me: Me, office: Room) -> Status:
+    """What runs, what waits and what is next: of the tenant, and lanes and services as they are for all."""
+    gateway, now = office.gateway, office.now()
+    jobs = await office.jobs.list(me.tenant, limit=LOOKED_AT)
+    planned = sorted((job for job in jobs if job.next_at is not None), key=lambda job: job.next_at or now)
+    counts = await persist(partial(office.store.cron.counts, me.tenant))
+    timetable = None if gateway is None else gateway.timetable
+    cron = None if timetable is None else timetable.service.state()
+    return Status(
+        version=version("goclaw"),
+        mode="managed" if office.settings.managed else "standalone",
+        state="running" if gateway is not None else "waiting" if office.serving else "stopped",
+        started_at=office.started_at,
+        now=now,
+        lanes=lanes_of(office),
+        running=[
+            RunningOut(
+                run=one.run,
+                session=one.session,
+                agent=one.agent,
+                lane=one.lane,
+                of=one.of,
+                since=one.since,
+                trace=one.trace,
+            )
+            for one in office.activity.running(me.tenant)
+        ],
+        next=[schedule_shape(job, now) for job in planned[:NEXT_SHOWN]],
+        schedules=counts._asdict(),
+        services=services_of(office, full=me.may("operator")),
+        cron={}
+        if cron is None
+        else {"status": str(cron.status), "checks": cron.check_count, "triggers": cron.trigger_count},
+    )
+
+
+def services_of(office: Office, *, full: bool) -> list[ServiceOut]:
+    health = () if office.gateway is None else office.gateway.health()
+    return [
+        ServiceOut(
+            name=one.name, state=one.state, since=one.since, restarts=one.restarts, error=one.error if full else ""
+        )
+        for one in health
+    ]
+
+
+def lanes_of(office: Office) -> list[LaneOut]:
+    if office.gateway is None:
+        limits = office.settings.lane.model_dump()
+        return [LaneOut(name=name, limit=limit) for name, limit in limits.items()]
+    return [
+        LaneOut(
+            name=lane.name,
+            limit=lane.limit,
+            active=lane.active,
+            parked=lane.parked,
+            waiting=lane.waiting,
+            stuck=lane.stuck,
+            started=lane.started,
+            wait_p50_s=lane.wait.p50_s,
+            wait_p99_s=lane.wait.p99_s,
+            oldest_wait_s=lane.oldest_wait_s,
+        )
+        for lane in office.gateway.scheduler.statistics().lanes
+    ]
+
+
+@router.get("/v1/lanes", responses=documented(401, 403, 422, 429, 503))
+async def lanes(me: Me, office: Room) -> Page[LaneOut]:
+    return Page(items=lanes_of(office), next=None)
+
+
+@router.put("/v1/lanes/{name}", responses=documented(401, 403, 404, 409, 422, 429, 503))
+async def resize(
+    name: Annotated[str, Path(min_length=1, max_length=64)], asked: LaneIn, me: Me, office: Room
+) -> LaneOut:
+    """How many runs the lane has at once, from now on until the gateway ends."""
+    if name not in office.settings.lane.model_dump():
+        raise not_found("lane of this name", "GET /v1/lanes lists those that there are.")
+    if office.gateway is None:
+        variable = f"GOCLAW_LANE_{name.upper()}"
+        raise Problem(409, "not-running", "no gateway runs here", next=f"Set {variable}={asked.limit} in .env.")
+    office.gateway.scheduler.lanes.resize(name, asked.limit)
+    return next(lane for lane in lanes_of(office) if lane.name == name)
+
+
+@router.get("/v1/workers", responses=documented(401, 403, 422, 429, 503))
+async def workers(me: Me, office: Room) -> Page[WorkerOut]:
+    """The processes that work on this store."""
+    return Page(items=[worker_shape(one) for one in await persist(office.store.workers)], next=None)
+
+
+@router.get("/v1/sessions", responses=documented(401, 403, 422, 429, 503))
+async def sessions(
+    me: Me,
+    office: Room,
+    after: Annotated[str, Query(max_length=1_000)] = "",
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> Page[SessionOut]:
+    """The tenant's conversations by key."""
+    found = await persist(partial(office.store.sessions, me.tenant, limit=limit, after=after))
+    following = str(found[-1].key) if len(found) == limit else None
+    return Page(items=[with_figures(office, one) for one in found], next=following)
+
+
+def with_figures(office: Office, session: Session) -> SessionOut:
+    if office.gateway is None:
+        return session_shape(session)
+    here = office.gateway.scheduler.session_statistics(str(session.key))
+    return session_shape(session, here.running, here.buffered + here.waiting + here.steering)
+
+
+@router.get("/v1/sessions/{key}", responses=documented(401, 403, 404, 422, 429, 503))
+async def session(key: SessionId, me: Me, office: Room) -> SessionOut:
+    found = await persist(partial(office.store.session, own_session(me, key)))
+    if found is None:
+        raise not_found("session with this key", "GET /v1/sessions lists those that there are.")
+    return with_figures(office, found)
+
+
+@router.delete("/v1/sessions/{key}", responses=documented(401, 403, 404, 422, 429, 503))
+async def forget(key: SessionId, me: Me, office: Room) -> Deleted:
+    """Its transcript and what was set for it are gone."""
+    if not await persist(partial(office.store.forget, own_session(me, key))):
+        raise not_found("session with this key")
+    return Deleted()
+
+
+@router.get("/v1/sessions/{key}/transcript", responses=documented(401, 403, 404, 422, 429, 503))
+async def transcript(
+    key: SessionId,
+    me: Me,
+    office: Room,
+    after: Annotated[int, Query(ge=0, le=HIGHEST)] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> Page[LineOut]:
+    """What was said, in order."""
+    own = own_session(me, key)
+    if await persist(partial(office.store.session, own)) is None:
+        raise not_found("session with this key")
+    lines = await persist(partial(office.store.transcript, own, after=after, limit=limit))
+    following = str(lines[-1].number) if len(lines) == limit else None
+    return Page(items=[line_shape(line) for line in lines], next=following)
+
+
+@router.post("/v1/sessions/{key}/stop", status_code=202, responses=documented(401, 403, 404, 422, 429, 503))
+async def stop(key: SessionId, asked: StopIn, me: Me, office: Room, idempotency: Key = None) -> Stopping:
+    """Stop what runs there, or all of it. The conversation is told; whichever gateway works on it does it."""
+    own = own_session(me, key)
+    delivery = DeliveryKey(CHANNEL, "", f"{me.token}:stop:{idempotency or uuid4().hex}")
+    text = "/stopall" if asked.everything else "/stop"
+    receipt = await office.hand_in(Incoming(delivery, own, me.name, text, admin=True, control=True))
+    return Stopping(session=str(own), state=receipt.state)
