@@ -23,8 +23,8 @@ from gateway.agents.demo import DemoAgent
 from gateway.app import Parts, open_gateway
 from gateway.collector import paced_collector
 from gateway.crew import Crew
+from gateway.loading import load_settings
 from gateway.protocols import Pace
-from gateway.settings import load_settings
 from gateway.traces import Traces
 from gateway.ways import AT_ONCE
 from store.files import open_json

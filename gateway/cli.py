@@ -11,9 +11,10 @@ from rich.table import Column, Table
 from gateway import cli_store
 from gateway.addresses import is_loopback
 from gateway.chat import chat as run_chat
+from gateway.loading import Loaded
 from gateway.logs import configure
 from gateway.serve import serve
-from gateway.settings import Loaded, Settings
+from gateway.settings import Settings
 from gateway.shell import ExitCode, catalog_or_exit, console, run_or_exit, settings_or_exit, talk
 from gateway.variables import env_example, variables
 from gateway.work import Setup

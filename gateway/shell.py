@@ -17,7 +17,8 @@ from rich.text import Text
 from gateway.agents.catalog import CatalogError
 from gateway.agents.spec import Catalog
 from gateway.hiring import read_catalog
-from gateway.settings import Loaded, Settings, SettingsError, Unknown, load_settings
+from gateway.loading import Loaded, SettingsError, Unknown, load_settings
+from gateway.settings import Settings
 from gateway.tenure import TenureOver
 from store.protocols import StoreError
 

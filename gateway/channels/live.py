@@ -80,7 +80,8 @@ class Live:
             self._forget()
             lines = [*self._lines(max(width, 4), max(height - len(self._hints), 1))]
             lines += [("class:hint", hint.text) for hint in self._hints]
-        cut = [(style, chop_cells(text, max(width, 4))[0] if text else "") for style, text in lines[-max(height, 1) :]]
+        # What takes no room at all is cut into no pieces.
+        cut = [(style, (chop_cells(text, max(width, 4)) or [""])[0]) for style, text in lines[-max(height, 1) :]]
         return [(style, f"{text}\n") for style, text in cut]
 
     def _forget(self) -> None:

@@ -73,5 +73,5 @@ def routes_of(api: FastAPI) -> list[APIRoute]:
 
 def make_app(office: Office, bound: str = "127.0.0.1") -> ASGIApp:
     """What a server serves."""
-    hosts = [name.strip() for name in office.settings.http.hosts.split(",") if name.strip()]
+    hosts = [name.strip() for name in (office.settings.http.hosts or "").split(",") if name.strip()]
     return Guard(make_api(office), bound, hosts)

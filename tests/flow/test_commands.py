@@ -11,8 +11,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from gateway.app import Parts, open_gateway
 from gateway.crew import Crew, Member
+from gateway.loading import load_settings
 from gateway.protocols import AgentReply
-from gateway.settings import load_settings
 from store.records import Role, SessionKey, SessionPolicy
 from tests.flow.edges import FakeChannel, Scripted
 from tests.flow.test_cron import cron_world, whole_store

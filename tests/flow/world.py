@@ -13,7 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from gateway.app import Gateway, Parts, open_gateway
 from gateway.crew import Crew
-from gateway.settings import Settings, load_settings
+from gateway.loading import load_settings
 from gateway.timetable import CronParts, cron_options
 from store.memory import MemoryStore
 from store.memory_messages import MemoryMessages
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from cron.telling import Level
+    from gateway.settings import Settings
     from store.jobs import Claim
     from store.protocols import MessageStore
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
+from gateway.loading import load_settings
 from gateway.logs import CHATTY, Redacting, configure
-from gateway.settings import load_settings
 from gateway.traces import Trace, current_trace
 
 if TYPE_CHECKING:

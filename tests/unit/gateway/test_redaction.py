@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.loading import load_settings
 from gateway.redaction import STARS, Redactor, in_base64, passwords_in, secrets_of
-from gateway.settings import load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, SecretStr, ValidationError
 
-from gateway.settings import Loaded, Problem, Settings, SettingsError, load_settings, load_tree
+from gateway.loading import Loaded, Problem, SettingsError, load_settings, load_tree
+from gateway.settings import Settings
 from gateway.variables import Group, SettingsTree, env_example, variables
 
 DEFAULTS = {
@@ -49,7 +50,7 @@ DEFAULTS = {
     "GOCLAW_PORT": 18_790,
     "GOCLAW_GATEWAY_TOKEN": None,
     "GOCLAW_HTTP_RATE": 50,
-    "GOCLAW_HTTP_HOSTS": "",
+    "GOCLAW_HTTP_HOSTS": None,
     "GOCLAW_ANTHROPIC_API_KEY": None,
     "GOCLAW_ANTHROPIC_BASE_URL": None,
     "GOCLAW_OPENAI_API_KEY": None,
@@ -58,7 +59,7 @@ DEFAULTS = {
     "GOCLAW_LOG_LEVEL": "warning",
 }
 
-SECRET = {"GOCLAW_POSTGRES_DSN", "GOCLAW_ANTHROPIC_API_KEY", "GOCLAW_OPENAI_API_KEY"}
+SECRET = {"GOCLAW_POSTGRES_DSN", "GOCLAW_GATEWAY_TOKEN", "GOCLAW_ANTHROPIC_API_KEY", "GOCLAW_OPENAI_API_KEY"}
 
 # For every variable a value that is allowed and not the default, at the edge of its range where it has one.
 OTHERS = {
