@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections import Counter
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ from hypercorn.utils import wrap_app
 from store.protocols import CannotOpen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hypercorn.events import Event
 
     from gateway.streams import Streams
@@ -45,12 +48,28 @@ class Connections:
 
     def __init__(self) -> None:
         self._of: Counter[str] = Counter()
+        self._sending: set[trio.CancelScope] = set()
 
     def take(self, address: str) -> bool:
         if self._of.total() >= MOST_CONNECTIONS or self._of[address] >= MOST_PER_ADDRESS:
             return False
         self._of[address] += 1
         return True
+
+    @contextmanager
+    def sending(self) -> Iterator[trio.CancelScope]:
+        """Around a send: it is not cut short by a cancellation, only by its own end or by `cut`."""
+        with trio.CancelScope(deadline=trio.current_time() + SEND_S, shield=True) as scope:
+            self._sending.add(scope)
+            try:
+                yield scope
+            finally:
+                self._sending.discard(scope)
+
+    def cut(self) -> None:
+        """Whoever has not read by now does not matter any more."""
+        for scope in self._sending:
+            scope.cancel()
 
     def leave(self, address: str) -> None:
         self._of[address] -= 1
@@ -61,9 +80,10 @@ class Connections:
 class Connection(TCPServer):
     """One connection. What hypercorn would wait for without end has an end here."""
 
+    connections: Connections
+
     async def protocol_send(self, event: Event) -> None:
-        with trio.move_on_after(SEND_S) as soon:
-            soon.shield = True
+        with self.connections.sending() as soon:
             await self._send(event)
         if soon.cancelled_caught:
             await trio.aclose_forcefully(self.stream)
@@ -95,28 +115,37 @@ async def serve(
     """Serve until cancelled; starts with the port. Raises `CannotOpen` if the address cannot be listened on."""
     listeners = await listen(host, port)
     wrapped, config, context = wrap_app(app, 0, "asgi"), settings(), WorkerContext(None)
-    connections = Connections()
-    with trio.CancelScope(shield=True) as winding_down:
-        async with trio.open_nursery() as handlers:
+    connections, stop, everything = Connections(), trio.Event(), trio.CancelScope(shield=True)
 
-            async def accept(task_status: trio.TaskStatus[list[trio.SocketListener]]) -> None:
-                handler = partial(connected, wrapped, config, context, connections)
-                await trio.serve_listeners(handler, listeners, handler_nursery=handlers, task_status=task_status)
-
-            with trio.CancelScope(shield=False):
-                async with trio.open_nursery() as accepting:
-                    await accepting.start(accept)
-                    task_status.started(listeners[0].socket.getsockname()[1])
-                    winding_down.shield = False
-                    try:
-                        await trio.sleep_forever()
-                    finally:
-                        winding_down.shield = True
-                        winding_down.deadline = trio.current_time() + grace_s
-                        streams.close()
+    async def wind_down(task_status: trio.TaskStatus[None]) -> None:
+        """Out of reach of whoever cancels: that only begins the end."""
+        with everything:
+            async with trio.open_nursery() as watching:
+                async with trio.open_nursery() as handlers:
+                    handler = partial(connected, wrapped, config, context, connections)
+                    accept = partial(trio.serve_listeners, handler, listeners, handler_nursery=handlers)
+                    async with trio.open_nursery() as accepting:
+                        await accepting.start(accept)
+                        task_status.started()
+                        await stop.wait()
                         accepting.cancel_scope.cancel()
-                        await context.terminated.set()
-    await trio.lowlevel.checkpoint_if_cancelled()
+                    await context.terminated.set()
+                    watching.start_soon(cut_after_grace)
+                watching.cancel_scope.cancel()
+
+    async def cut_after_grace() -> None:
+        await trio.sleep(grace_s)
+        connections.cut()
+        everything.cancel()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(wind_down)
+        task_status.started(listeners[0].socket.getsockname()[1])
+        try:
+            await trio.sleep_forever()
+        finally:
+            streams.close()
+            stop.set()
 
 
 async def connected(
@@ -131,7 +160,9 @@ async def connected(
         await trio.aclose_forcefully(stream)
         return
     try:
-        await Connection(app, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]  # no TLS here
+        connection = Connection(app, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]  # no TLS
+        connection.connections = connections
+        await connection
     except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
         pass
     except Exception:
