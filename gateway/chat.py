@@ -1,4 +1,4 @@
-"""A chat in this terminal: a gateway whose one channel is the terminal.
+"""A chat in this terminal: with the gateway that runs on this machine, or with one of its own beside the terminal.
 
 Ctrl-C stops what runs, and leaves when nothing does. SIGTERM leaves. Asking twice to leave ends everything at once.
 While another gateway has the chat, nothing was taken in yet: whoever leaves then leaves at once.
@@ -17,11 +17,14 @@ from gateway.channels.terminal import WELCOME, Terminal
 from gateway.collector import paced_collector
 from gateway.commands import COMMANDS
 from gateway.plain import counted
+from gateway.remote import Remote, found
 from gateway.stores import data_directory, open_store
 from gateway.work import Setup, working
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    import httpx2
 
     from gateway.app import Gateway
     from gateway.stores import Opened
@@ -30,19 +33,39 @@ if TYPE_CHECKING:
 
 async def chat(setup: Setup) -> None:
     """What was said is kept; what was not answered is answered next time."""
+    async with found(data_directory(setup.settings)) as client:
+        if client is not None:
+            async with at_the_terminal(setup) as (terminal, door):
+                await work_elsewhere(client, terminal, door)
+            return
     async with open_store(setup.settings) as opened:
         with paced_collector():
-            async with trio.open_nursery() as nursery:
-                terminal = Terminal(history=data_directory(setup.settings) / "chat_history", commands=COMMANDS)
-                door = Door(terminal, nursery.cancel_scope)
-                await nursery.start(watch_signals, door)
-                nursery.start_soon(terminal.write)
-                terminal.tell(WELCOME)
-                with door.coming_in:
-                    await work(setup, opened, terminal, door)
-                with trio.move_on_after(LAST_WORDS_S):  # nobody may be reading any more
-                    await terminal.flush()
-                nursery.cancel_scope.cancel()
+            async with at_the_terminal(setup) as (terminal, door):
+                await work(setup, opened, terminal, door)
+
+
+@asynccontextmanager
+async def at_the_terminal(setup: Setup) -> AsyncIterator[tuple[Terminal, Door]]:
+    async with trio.open_nursery() as nursery:
+        terminal = Terminal(history=data_directory(setup.settings) / "chat_history", commands=COMMANDS)
+        door = Door(terminal, nursery.cancel_scope)
+        await nursery.start(watch_signals, door)
+        nursery.start_soon(terminal.write)
+        terminal.tell(WELCOME)
+        with door.coming_in:
+            yield terminal, door
+        with trio.move_on_after(LAST_WORDS_S):  # nobody may be reading any more
+            await terminal.flush()
+        nursery.cancel_scope.cancel()
+
+
+async def work_elsewhere(client: httpx2.AsyncClient, terminal: Terminal, door: Door) -> None:
+    """Serve the terminal from the gateway that runs on this machine already."""
+    terminal.tell(f"The gateway at {str(client.base_url).rstrip('/')} answers here.")
+    async with trio.open_nursery() as nursery:
+        door.gateway = remote = Remote(client, terminal, nursery)
+        await terminal.read(remote)
+        nursery.cancel_scope.cancel()
 
 
 async def work(setup: Setup, opened: Opened, terminal: Terminal, door: Door) -> None:
@@ -66,7 +89,7 @@ class Door:
 
     def __init__(self, terminal: Terminal, everything: trio.CancelScope) -> None:
         self.terminal = terminal
-        self.gateway: Gateway | None = None
+        self.gateway: Gateway | Remote | None = None
         self.coming_in = trio.CancelScope()
         self._everything = everything
 

@@ -106,22 +106,23 @@ async def follow(office: Office, me: Caller, incoming: Incoming) -> AsyncGenerat
                     yield piece.kind, {"text": piece.text, "turn": piece.turn}
                 elif receipt.id in piece.answers:
                     state = (await office.look_at(incoming)).state
-                    yield "end", {**about, "state": state, "answer": piece.text}
+                    yield "end", {**about, "state": state, "answer": piece.text, "answers": list(piece.answers)}
                     return
             if not await this.wait(LOOK_S) and not heard.pieces:
                 state = (await office.look_at(incoming)).state
                 if state.terminal:
-                    yield "end", {**about, "state": state, "answer": await answer_to(office, incoming, receipt.id)}
+                    answer, answers = await answer_to(office, incoming, receipt.id)
+                    yield "end", {**about, "state": state, "answer": answer, "answers": answers}
                     return
                 if trio.current_time() >= beat_at:
                     beat_at = trio.current_time() + BEAT_S
                     yield "beat", {}
 
 
-async def answer_to(office: Office, incoming: Incoming, message: int) -> str | None:
-    """What the transcript has as the answer to a message."""
+async def answer_to(office: Office, incoming: Incoming, message: int) -> tuple[str | None, list[int]]:
+    """What the transcript has as the answer to a message, and all messages that it answers."""
     for line in reversed(await persist(partial(office.store.newest, incoming.session, LOOKED_AT))):
         answers = line.said.data.get(ANSWERS)
         if isinstance(answers, list) and message in answers:
-            return line.said.text
-    return None
+            return line.said.text, answers
+    return None, []

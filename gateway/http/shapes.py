@@ -369,6 +369,7 @@ class MessageOut(BaseModel):
     session: str
     state: str
     answer: str | None = Field(description="What was said about it, as far as it is known here.")
+    answers: list[int] = Field(default_factory=list, description="Every message that this is said about.")
 
 
 class StopIn(Shape):
