@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated
@@ -9,11 +10,15 @@ from uuid import uuid4
 
 from fastapi import APIRouter, Path, Query, Response
 
+from cron.zones import read_zone
 from gateway.channels.http import CHANNEL
 from gateway.http.gate import GuardedRoute, Me, Room
+from gateway.http.keys import Key, once
 from gateway.http.problems import Problem, documented, not_found
-from gateway.http.schedules import Key, own_session
+from gateway.http.schedules import own_session
 from gateway.http.shapes import (
+    LONGEST_KEY,
+    AgentOut,
     Deleted,
     HealthOut,
     LaneIn,
@@ -21,6 +26,7 @@ from gateway.http.shapes import (
     LineOut,
     MeOut,
     Page,
+    PolicyIn,
     RunningOut,
     ServiceOut,
     SessionOut,
@@ -41,7 +47,7 @@ from store.records import HIGHEST, DeliveryKey, Incoming, Session
 router = APIRouter(route_class=GuardedRoute, tags=["gateway"])
 
 NEXT_SHOWN = 5
-SessionId = Annotated[str, Path(min_length=1, max_length=1_000)]
+SessionId = Annotated[str, Path(min_length=1, max_length=LONGEST_KEY, examples=["default:main:http::main::0"])]
 
 
 @router.get("/healthz", responses=documented(422))
@@ -134,6 +140,12 @@ def lanes_of(office: Office) -> list[LaneOut]:
     ]
 
 
+@router.get("/v1/agents", responses=documented(401, 403, 429, 503))
+async def agents(me: Me, office: Room) -> Page[AgentOut]:
+    """Whom one can write to and schedule for."""
+    return Page(items=[AgentOut(name=name) for name in office.agents], next=None)
+
+
 @router.get("/v1/lanes", responses=documented(401, 403, 422, 429, 503))
 async def lanes(me: Me, office: Room) -> Page[LaneOut]:
     return Page(items=lanes_of(office), next=None)
@@ -141,7 +153,7 @@ async def lanes(me: Me, office: Room) -> Page[LaneOut]:
 
 @router.put("/v1/lanes/{name}", responses=documented(401, 403, 404, 409, 422, 429, 503))
 async def resize(
-    name: Annotated[str, Path(min_length=1, max_length=64)], asked: LaneIn, me: Me, office: Room
+    name: Annotated[str, Path(min_length=1, max_length=64, examples=["main"])], asked: LaneIn, me: Me, office: Room
 ) -> LaneOut:
     """How many runs the lane has at once, from now on until the gateway ends."""
     if name not in office.settings.lane.model_dump():
@@ -163,7 +175,7 @@ async def workers(me: Me, office: Room) -> Page[WorkerOut]:
 async def sessions(
     me: Me,
     office: Room,
-    after: Annotated[str, Query(max_length=1_000)] = "",
+    after: Annotated[str, Query(max_length=LONGEST_KEY)] = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Page[SessionOut]:
     """The tenant's conversations by key."""
@@ -212,10 +224,25 @@ async def transcript(
     return Page(items=[line_shape(line) for line in lines], next=following)
 
 
+@router.patch("/v1/sessions/{key}/policy", responses=documented(400, 401, 403, 404, 422, 429, 503))
+async def set_policy(key: SessionId, asked: PolicyIn, me: Me, office: Room) -> SessionOut:
+    """How its messages are treated, from the next one on."""
+    own = own_session(me, key)
+    named = asked.model_dump(exclude_unset=True)
+    if asked.zone is not None:
+        named["zone"] = read_zone(asked.zone).key
+    found = await persist(partial(office.store.session, own))
+    if found is None:
+        raise not_found("session with this key", "GET /v1/sessions lists those that there are.")
+    policy = replace(found.standing.policy, **named)
+    return with_figures(office, await persist(partial(office.store.set_policy, own, policy)))
+
+
 @router.post("/v1/sessions/{key}/stop", status_code=202, responses=documented(401, 403, 404, 422, 429, 503))
 async def stop(key: SessionId, asked: StopIn, me: Me, office: Room, idempotency: Key = None) -> Stopping:
     """Stop what runs there, or all of it. The conversation is told; whichever gateway works on it does it."""
     own = own_session(me, key)
+    await once(office, me, "stop", idempotency, str(own), asked)
     delivery = DeliveryKey(CHANNEL, "", f"{me.token}:stop:{idempotency or uuid4().hex}")
     text = "/stopall" if asked.everything else "/stop"
     receipt = await office.hand_in(Incoming(delivery, own, me.name, text, admin=True, control=True))
