@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 NEXT_FIRES = 5
-LONGEST_KEY = 8_000
+LONGEST_KEY = 5_000
 """Characters of a session's key: every one of its parts may be written out byte by byte."""
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import uuid4
 
 from fastapi import APIRouter, Path, Query, Response
 
+from cron.service import CronState
 from cron.zones import read_zone
+from gateway.access.tokens import Caller
 from gateway.channels.http import CHANNEL
 from gateway.http.gate import GuardedRoute, Me, Room
 from gateway.http.keys import Key, once
@@ -87,7 +90,7 @@ async def status(me: Me, office: Room) -> Status:
         state="running" if gateway is not None else "waiting" if office.serving else "stopped",
         started_at=office.started_at,
         now=now,
-        lanes=lanes_of(office),
+        lanes=lanes_of(office, me),
         running=[
             RunningOut(
                 run=one.run,
@@ -103,10 +106,13 @@ async def status(me: Me, office: Room) -> Status:
         next=[schedule_shape(job, now) for job in planned[:NEXT_SHOWN]],
         schedules=counts._asdict(),
         services=services_of(office, full=me.may("operator")),
-        cron={}
-        if cron is None
-        else {"status": str(cron.status), "checks": cron.check_count, "triggers": cron.trigger_count},
+        cron={} if cron is None else cron_figures(cron, full=me.may("operator")),
     )
+
+
+def cron_figures(cron: CronState, *, full: bool) -> dict[str, Any]:
+    counts = {"checks": cron.check_count, "triggers": cron.trigger_count} if full else {}
+    return {"status": str(cron.status), **counts}
 
 
 def services_of(office: Office, *, full: bool) -> list[ServiceOut]:
@@ -119,10 +125,15 @@ def services_of(office: Office, *, full: bool) -> list[ServiceOut]:
     ]
 
 
-def lanes_of(office: Office) -> list[LaneOut]:
+def lanes_of(office: Office, me: Caller) -> list[LaneOut]:
+    """How full each lane is: for operators with all figures, for others with their own tenant's runs only."""
     if office.gateway is None:
         limits = office.settings.lane.model_dump()
         return [LaneOut(name=name, limit=limit) for name, limit in limits.items()]
+    lanes = office.gateway.scheduler.statistics().lanes
+    if not me.may("operator"):
+        own = Counter(one.lane for one in office.activity.running(me.tenant))
+        return [LaneOut(name=lane.name, limit=lane.limit, active=own[lane.name]) for lane in lanes]
     return [
         LaneOut(
             name=lane.name,
@@ -136,7 +147,7 @@ def lanes_of(office: Office) -> list[LaneOut]:
             wait_p99_s=lane.wait.p99_s,
             oldest_wait_s=lane.oldest_wait_s,
         )
-        for lane in office.gateway.scheduler.statistics().lanes
+        for lane in lanes
     ]
 
 
@@ -148,7 +159,8 @@ async def agents(me: Me, office: Room) -> Page[AgentOut]:
 
 @router.get("/v1/lanes", responses=documented(401, 403, 422, 429, 503))
 async def lanes(me: Me, office: Room) -> Page[LaneOut]:
-    return Page(items=lanes_of(office), next=None)
+    """What runs at once, and how much of it; only operators see more of it than their own tenant's runs."""
+    return Page(items=lanes_of(office, me), next=None)
 
 
 @router.put("/v1/lanes/{name}", responses=documented(401, 403, 404, 409, 422, 429, 503))
@@ -162,7 +174,7 @@ async def resize(
         variable = f"GOCLAW_LANE_{name.upper()}"
         raise Problem(409, "not-running", "no gateway runs here", next=f"Set {variable}={asked.limit} in .env.")
     office.gateway.scheduler.lanes.resize(name, asked.limit)
-    return next(lane for lane in lanes_of(office) if lane.name == name)
+    return next(lane for lane in lanes_of(office, me) if lane.name == name)
 
 
 @router.get("/v1/workers", responses=documented(401, 403, 422, 429, 503))

@@ -1,4 +1,4 @@
-"""A whole gateway in a process of its own, asked by schemathesis what its document allows, and much that it does not."""
+"""A gateway in a process of its own, asked by schemathesis what it allows to be asked, and much that it does not."""
 
 from __future__ import annotations
 
