@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import trio
 
@@ -96,7 +97,7 @@ class Owned:
     def path(self, path: str) -> str:
         kind = path.split("/")[2] if path.count("/") > 1 else ""
         ids = {"schedules": self.schedule, "runs": self.run, "tokens": self.token, "tenants": self.tenant}
-        return path.format(id=ids.get(kind, ""), key=self.session, name="main")
+        return path.format(id=ids.get(kind, ""), key=quote(self.session, safe=":"), name="main")
 
 
 async def something_of_everything(served: Served, tenant: str, number: int = 1) -> Owned:
@@ -107,8 +108,9 @@ async def something_of_everything(served: Served, tenant: str, number: int = 1) 
     store, session = served.store, SessionKey(tenant, "main", "http", "", f"chat of {tenant}")
     await store.remember(session, [Said(Role.USER, f"said in {tenant}"), Said(Role.ASSISTANT, "yes")])
     await store.set_policy(session, SessionPolicy(cap=5))
-    for _ in range(number):
-        schedule = await make_schedule(served, tenant, session)
+    for _ in range(number - 1):
+        await make_schedule(served, tenant, session)
+    schedule = await make_schedule(served, tenant, session)
     run = await one_run(served, tenant, schedule)
     token, _ = await served.token("read", tenant=tenant, name=f"token of {tenant}")
     return Owned(tenant, schedule, run.id, str(session), token)

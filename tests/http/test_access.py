@@ -77,7 +77,7 @@ async def of_disabled(served: Served) -> str:
 async def ask(
     client: httpx2.AsyncClient, owned: Owned, method: str, path: str, secret: str | None, **headers: str
 ) -> httpx2.Response:
-    given: dict[str, Any] = {} if secret is None else {b"authorization": f"Bearer {secret}".strip().encode("latin-1")}
+    given: Any = {} if secret is None else {"authorization": f"Bearer {secret}".strip().encode("latin-1")}
     return await client.request(method, owned.path(path), json=CALLS[method, path].json, headers={**given, **headers})
 
 
