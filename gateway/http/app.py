@@ -13,9 +13,10 @@ from starlette.exceptions import HTTPException
 
 from cron.errors import CronError
 from gateway.access.scopes import UnknownScope
-from gateway.http import messages, people, problems, runs, schedules, state
+from gateway.http import health, messages, metrics, people, problems, runs, schedules, state
 from gateway.http.gate import Gate, GuardedRoute
 from gateway.http.guard import Guard
+from gateway.http.meter import Meter
 from store.protocols import StoreError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def make_api(office: Office) -> FastAPI:
     api.state.office = office
     api.state.gate = Gate(office.doorkeeper, office.settings.http.rate)
     api.router.redirect_slashes = False
-    for module in (schedules, runs, messages, state, people):
+    for module in (health, metrics, schedules, runs, messages, state, people):
         api.include_router(module.router)
     api.router.route_class = GuardedRoute
     api.get("/openapi.json", include_in_schema=False)(lambda_for(api))
@@ -74,4 +75,4 @@ def routes_of(api: FastAPI) -> list[APIRoute]:
 def make_app(office: Office, bound: str = "127.0.0.1") -> ASGIApp:
     """What a server serves."""
     hosts = [name.strip() for name in (office.settings.http.hosts or "").split(",") if name.strip()]
-    return Guard(make_api(office), bound, hosts)
+    return Meter(Guard(make_api(office), bound, hosts), office.figures)
