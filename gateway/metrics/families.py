@@ -60,7 +60,9 @@ SECTIONS: dict[str, tuple[Family, ...]] = {
         gauge("goclaw_lane_stuck", "Runs that were told to end and have not done so.", "lane"),
         gauge("goclaw_lane_oldest_wait_seconds", "How long the turn that waits longest has waited.", "lane"),
         counter("goclaw_lane_started", "Turns that got a slot.", "lane"),
-        histogram("goclaw_lane_wait_seconds", "From entering the queue to getting a slot.", "lane"),
+        histogram(
+            "goclaw_lane_wait_seconds", "From entering the queue to getting a slot, of lanes that were used.", "lane"
+        ),
     ),
     "Queues": (
         gauge("goclaw_messages_in_hand", "Messages that wait, run, or are just being written down as ended."),
@@ -140,9 +142,9 @@ SECTIONS: dict[str, tuple[Family, ...]] = {
     "Store": (
         gauge("goclaw_store_up", "1: the store has answered within two seconds. 0: it has not."),
         gauge("goclaw_store_answer_seconds", "How long that took."),
-        histogram(
-            "goclaw_store_call_duration_seconds", "How long each verb of the store took, its failures included.", "verb"
-        ),
+        histogram("goclaw_store_call_duration_seconds", "How long a call of the store took, failures included."),
+        counter("goclaw_store_calls", "Calls of the store by verb.", "verb"),
+        counter("goclaw_store_call_seconds", "How long they took together.", "verb"),
         counter("goclaw_store_errors", "Verbs that failed, by the error's code; most are tried again.", "verb", "code"),
     ),
     "HTTP": (

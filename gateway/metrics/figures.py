@@ -53,6 +53,16 @@ class Histogram:
         self.total += value
 
 
+class Spent:
+    """How often something was done, and how long all of it took: what bounds would be too much for."""
+
+    __slots__ = ("seconds", "times")
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.seconds = 0.0
+
+
 class Histograms(dict[str, Histogram]):
     """One by each name, made when it is first needed."""
 
@@ -87,7 +97,8 @@ class Figures:
         self.cron_retries = 0
         self.cron_trouble: Counter[str] = Counter()
         self.store_errors: Counter[tuple[str, str]] = Counter()
-        self.store_s = Histograms(QUICK_S)
+        self.store_s = Histogram(QUICK_S)
+        self.verbs: dict[str, Spent] = {}
         self.requests: Counter[tuple[str, str, str]] = Counter()
         """By method, route and status."""
         self.response_s = Histograms(ANSWER_S)

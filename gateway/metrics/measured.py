@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
+from gateway.metrics.figures import Spent
 from store.protocols import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from gateway.metrics.figures import Figures, Histogram
+    from gateway.metrics.figures import Figures
     from store.protocols import Store
 
 VIEWS = frozenset({"cron"})
@@ -43,7 +44,7 @@ class Measured:
         elif name == LEASED and callable(found):
             found = self._leased(found)
         elif iscoroutinefunction(found):
-            found = timed(found, name, self._figures, self._figures.store_s[name])
+            found = timed(found, name, self._figures)
         else:
             return found
         setattr(self, name, found)  # the next one finds it at once
@@ -53,8 +54,8 @@ class Measured:
         return lambda lease: Measured(messages(lease), self._figures)
 
 
-def timed(verb: Callable[..., Awaitable[Any]], name: str, figures: Figures, took: Histogram) -> Any:
-    clock = trio.current_time
+def timed(verb: Callable[..., Awaitable[Any]], name: str, figures: Figures) -> Any:
+    clock, all_s, spent = trio.current_time, figures.store_s, figures.verbs.setdefault(name, Spent())
 
     @wraps(verb)
     async def asked(*args: object, **options: object) -> Any:
@@ -65,6 +66,9 @@ def timed(verb: Callable[..., Awaitable[Any]], name: str, figures: Figures, took
             figures.store_errors[name, error.code] += 1
             raise
         finally:
-            took.add(clock() - began)
+            took_s = clock() - began
+            all_s.add(took_s)
+            spent.times += 1
+            spent.seconds += took_s
 
     return asked

@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 from cron.service import Status
 from gateway.metrics.families import FAMILIES
 from scheduler import WAIT_BOUNDS_S
+from scheduler.lane import DEFAULT_LANE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -91,7 +92,8 @@ class Reading(Collector):
         here = gateway.scheduler.statistics()
         for name, of in LANE_FIGURES.items():
             yield numbers(name, {lane.name: of(lane) for lane in here.lanes})
-        waits = {(lane.name,): (WAIT_BOUNDS_S, lane.wait_counts, lane.waited_s) for lane in here.lanes}
+        used = (lane for lane in here.lanes if lane.started or lane.name == DEFAULT_LANE)
+        waits = {(lane.name,): (WAIT_BOUNDS_S, lane.wait_counts, lane.waited_s) for lane in used}
         yield buckets("goclaw_lane_wait_seconds", waits)
         ends = {(lane.name, end.replace(" ", "_")): count for lane in here.lanes for end, count in lane.ends.items()}
         yield numbers("goclaw_messages_ended_total", ends)
@@ -150,8 +152,10 @@ class Reading(Collector):
     def _store(self) -> Iterator[Metric]:
         yield numbers("goclaw_store_up", self._seen.alive)
         yield numbers("goclaw_store_answer_seconds", self._seen.took_s)
-        asked = {verb: took for verb, took in self._office.figures.store_s.items() if any(took.counts)}
-        yield histogram("goclaw_store_call_duration_seconds", asked)
+        yield histogram("goclaw_store_call_duration_seconds", {(): self._office.figures.store_s})
+        asked = {verb: spent for verb, spent in self._office.figures.verbs.items() if spent.times}
+        yield numbers("goclaw_store_calls_total", {verb: spent.times for verb, spent in asked.items()})
+        yield numbers("goclaw_store_call_seconds_total", {verb: spent.seconds for verb, spent in asked.items()})
         yield numbers("goclaw_store_errors_total", self._office.figures.store_errors)
 
     def _http(self) -> Iterator[Metric]:

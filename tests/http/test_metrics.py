@@ -54,7 +54,7 @@ async def test_figures_tell_what_happened() -> None:
     assert now("goclaw_cron_slots_skipped_total", reason="missed") == 49
     assert now("goclaw_http_requests_total", method="POST", route="/v1/messages", status="202") == 3
     assert now("goclaw_http_requests_total", route="/v1/messages", status="200") == 3
-    assert now("goclaw_store_call_duration_seconds_count", verb="accept") >= 6
+    assert now("goclaw_store_calls_total", verb="accept") >= 6
     assert now("goclaw_store_up") == 1
     assert now("goclaw_service_up") == 7
     assert now("goclaw_workers") == 1
@@ -161,9 +161,9 @@ async def measured_verbs(store: Store) -> None:
     """Have a message answered, and see that every verb that this took was measured."""
     async with open_served(store) as served, served.client(await served.secret()) as client:
         await client.post("/v1/messages", json={"text": "hello", "wait": 30})
-        now = await until(client, lambda now: now("goclaw_store_call_duration_seconds_count", verb="sent") == 1)
+        now = await until(client, lambda now: now("goclaw_store_calls_total", verb="sent") == 1)
     for verb in ("accept", "begin", "settle", "claim", "beat"):
-        assert now("goclaw_store_call_duration_seconds_count", verb=verb) >= 1, verb
+        assert now("goclaw_store_calls_total", verb=verb) >= 1, verb
 
 
 async def test_lag_is_measured_while_somebody_looks() -> None:

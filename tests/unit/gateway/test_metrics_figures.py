@@ -107,13 +107,14 @@ async def test_the_store_is_the_same_but_measured(autojump_clock: object) -> Non
     assert await store.messages(None).accept([]) == ()
     async with store.listen() as words:
         assert await anext(words) == "poll"
-    assert {verb for verb, took in figures.store_s.items() if any(took.counts)} == {
+    assert {verb for verb, spent in figures.verbs.items() if spent.times} == {
         "workers",
         "tenant",
         "delete_tenant",
         "counts",
         "accept",
     }
+    assert sum(figures.store_s.counts) == 5
     assert figures.store_errors == {("tenant", "store-unavailable"): 1, ("delete_tenant", "rule-broken"): 1}
 
 
@@ -129,7 +130,7 @@ async def test_a_verb_that_is_cancelled_is_counted_and_ends(autojump_clock: obje
     with trio.move_on_after(3) as scope:
         await measured(Slow(utc_now), figures).tenant(DEFAULT_TENANT)
     assert scope.cancelled_caught
-    assert figures.store_s["tenant"].total == pytest.approx(3)
+    assert figures.verbs["tenant"].seconds == pytest.approx(3)
     assert QUICK_S[-1] > 3
 
 
