@@ -14,6 +14,7 @@ from gateway.stores import ALONE_LEASE
 from store.memory import MemoryStore
 from store.postgres import open_postgres
 from store.records import CHAT_LEASE
+from tests.http.hanging import Hanging
 from tests.http.world import open_served, open_served_without_gateway
 from tests.postgres.proxy import proxied
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     import httpx2
     import pytest
-
-    from store.records import Tenant
 
 IN_TIME_S = pulse.PATIENCE_S + 2.0
 
@@ -93,23 +92,6 @@ async def test_a_service_that_nobody_waits_for_does_not(monkeypatch: pytest.Monk
         await failed.wait()
         assert (await nobody.get("/readyz")).status_code == 200
         assert {one.name: one.state for one in gateway.health()}["of a kind"] == "resting"
-
-
-class Hanging(MemoryStore):
-    """A store that stops answering, and does not even let go when it is cancelled."""
-
-    def __init__(self) -> None:
-        super().__init__(utc_now)
-        self.hangs = trio.Event()
-        self.goes_on = trio.Event()
-        self.asked = 0
-
-    async def tenant(self, tenant: str) -> Tenant | None:
-        if self.hangs.is_set():
-            self.asked += 1
-            with trio.CancelScope(shield=True):
-                await self.goes_on.wait()
-        return await super().tenant(tenant)
 
 
 async def test_a_store_that_hangs_is_told_in_time_and_asked_once(tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ import trio
 
 from gateway.clock import utc_now
 from gateway.metrics.families import FAMILIES
+from gateway.metrics.pulse import PATIENCE_S
 from gateway.stores import ALONE_LEASE
 from store.files import open_json
 from store.memory import MemoryStore
 from store.postgres import open_postgres
 from store.records import CHAT_LEASE
 from tests.http.exposed import add_missed_job, scrape, until, work_a_moment
+from tests.http.hanging import Hanging
 from tests.http.world import open_served, open_served_without_gateway, problem_of
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from store.protocols import Store
 
-CANARY = "canary-3f1c0d9b7a"
+CANARY = "canary-3f1c0d9b7a5e"
 COUNTING = {"counter", "histogram"}
 
 
@@ -127,6 +129,22 @@ async def test_a_gateway_that_stands_by_tells_what_it_can(tmp_path: Path) -> Non
         assert now("goclaw_store_up") == 1
         assert "goclaw_lane_slots" not in now.names
         assert now("process_open_fds") > 0
+
+
+async def test_figures_are_there_while_the_store_is_not(tmp_path: Path) -> None:
+    """With the gateway's own token, which needs no store: in time, without what the store would have told."""
+    store = Hanging()
+    async with open_served_without_gateway(store, tmp_path, gateway_token=CANARY) as served:
+        store.hangs.set()
+        async with served.client(CANARY) as client:
+            began = trio.current_time()
+            now = await scrape(client)
+            assert trio.current_time() - began < 2 * PATIENCE_S
+        store.goes_on.set()
+    assert now("goclaw_store_up") == 0
+    assert now("goclaw_store_answer_seconds") >= PATIENCE_S
+    assert "goclaw_workers" not in now.names
+    assert now("goclaw_build_info") == 1
 
 
 async def test_streams_and_connections_are_counted() -> None:
