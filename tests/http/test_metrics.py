@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from prometheus_client import CollectorRegistry, generate_latest
 
 from gateway.clock import utc_now
 from gateway.metrics.families import FAMILIES
-from gateway.metrics.pulse import PATIENCE_S
+from gateway.metrics.pulse import FRESH_S, PATIENCE_S
+from gateway.metrics.reading import Reading
 from gateway.stores import ALONE_LEASE
+from scheduler import Policy, Request
 from store.files import open_json
 from store.memory import MemoryStore
 from store.postgres import open_postgres
@@ -22,7 +26,9 @@ from tests.http.world import open_served, open_served_without_gateway, problem_o
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from scheduler import Run
     from store.protocols import Store
+    from tests.http.exposed import Exposed
 
 CANARY = "canary-3f1c0d9b7a5e"
 COUNTING = {"counter", "histogram"}
@@ -99,6 +105,8 @@ async def test_nobody_is_named_in_figures() -> None:
             await other.post("/v1/messages", json={"text": CANARY, "chat": CANARY, "wait": 30})
             await other.get(f"/v1/sessions/{CANARY}")
             await other.get(f"/{CANARY}")
+            stop = await other.post(f"/v1/sessions/acme:main:{CANARY}::{CANARY}::0/stop", json={})
+            assert stop.status_code == 202, stop.text
             await other.request(CANARY.upper(), "/v1/me")
             await other.get("/v1/me", headers={"Authorization": f"Bearer {CANARY}"})
         now = await work_a_moment(served, about=CANARY)
@@ -182,6 +190,47 @@ async def measured_verbs(store: Store) -> None:
         now = await until(client, lambda now: now("goclaw_store_calls_total", verb="sent") == 1)
     for verb in ("accept", "begin", "settle", "claim", "beat"):
         assert now("goclaw_store_calls_total", verb=verb) >= 1, verb
+
+
+async def test_a_scrape_looks_through_nothing() -> None:
+    """The store is asked three small questions, whatever it holds: who asks, whether it answers, who works on it."""
+    async with open_served() as served, served.client(await served.secret()) as client:
+
+        async def asked_between_two() -> set[str]:
+            before = await scrape(client)
+            await trio.sleep(FRESH_S)
+            after = await scrape(client)
+            calls = {dict(labels)["verb"] for name, labels in after.values if name == "goclaw_store_calls_total"}
+            return {one for one in calls if rose(before, after, one)}
+
+        while not await asked_between_two() <= {"token_for", "tenant", "workers"}:
+            pass  # cron looked after itself meanwhile
+
+
+def rose(before: Exposed, after: Exposed, verb: str) -> bool:
+    return after("goclaw_store_calls_total", verb=verb) > before("goclaw_store_calls_total", verb=verb)
+
+
+async def test_ten_thousand_conversations_that_wait_are_read_quickly() -> None:
+    """Some milliseconds of the loop; far from what anybody would notice, on a slow machine too."""
+    async with open_served() as served:
+        gateway = served.office.gateway
+        assert gateway is not None
+
+        async def wait(run: Run) -> None:
+            await trio.sleep_forever()
+
+        for number in range(10_000):
+            gateway.scheduler.schedule(Request(session=f"chat {number}", handler=wait, policy=Policy(debounce_s=0)))
+        seen, took = await served.office.pulse.feel(), []
+        for _ in range(20):
+            began = time.perf_counter()
+            registry = CollectorRegistry()
+            registry.register(Reading(served.office, seen))
+            text = generate_latest(registry).decode()
+            took.append(time.perf_counter() - began)
+        assert 'goclaw_lane_waiting{lane="main"} 9998.0' in text
+        assert min(took) < 0.05
 
 
 async def test_lag_is_measured_while_somebody_looks() -> None:
