@@ -11,19 +11,19 @@ anything else of it happens; what it still wants to write is refused by the stor
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 from cron.errors import AgentMissing, BadInput, PermanentFailure, RunStopped, RunTimedOut
 from cron.outcome import NO_WORK, SHUTDOWN, Concluding, answered_in, pass_over
 from cron.retry import should_retry
+from cron.settled import Settled
 from cron.together import Together
 from cron.work import open_source, prompt
-from store.jobs import Ended, RunState, Start, TriggerState
+from store.jobs import Ended, RunState, Start
 from store.protocols import StoreError
 
 if TYPE_CHECKING:
@@ -96,30 +96,6 @@ class Held:
     """The runner has it, or had: it takes no room that the runner does not know of."""
     closing: bool = False
     item_of: WorkSource | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What the store made of an end; without a change it was settled before, or is somebody else's."""
-
-    kept: bool
-    change: Change | None
-
-    def facts(self) -> dict[str, Any]:
-        """What follows, for whoever is told: slots that will never run, by reason, or when it is tried again."""
-        if self.change is None:
-            return {}
-        facts: dict[str, Any] = {}
-        fate, skipped = self.change.fate, Counter[str]()
-        if fate is not None and fate.state is TriggerState.SKIPPED:
-            skipped[fate.reason] += fate.count
-        for stretch in self.change.stretches:
-            skipped[stretch.reason] += stretch.count
-        if skipped:
-            facts["skipped"] = dict(skipped)
-        if fate is not None and fate.again_at is not None and fate.counts and fate.reason != SHUTDOWN:
-            facts["again_at"] = fate.again_at.isoformat().replace("+00:00", "Z")
-        return facts
 
 
 class Runs:

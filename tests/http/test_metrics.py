@@ -222,7 +222,7 @@ async def test_ten_thousand_conversations_that_wait_are_read_quickly() -> None:
 
         for number in range(10_000):
             gateway.scheduler.schedule(Request(session=f"chat {number}", handler=wait, policy=Policy(debounce_s=0)))
-        seen, took = await served.office.pulse.feel(), []
+        seen, took, text = await served.office.pulse.feel(), [], ""
         for _ in range(20):
             began = time.perf_counter()
             registry = CollectorRegistry()
