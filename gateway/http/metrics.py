@@ -15,7 +15,7 @@ from gateway.metrics.reading import Reading
 router = APIRouter(route_class=GuardedRoute, tags=["gateway"])
 
 TEXT: dict[int | str, dict[str, Any]] = {
-    200: {"content": {CONTENT_TYPE_PLAIN_0_0_4: {"schema": {"type": "string"}}}, "description": "The figures."}
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The figures."}
 }
 
 
