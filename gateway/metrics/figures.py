@@ -131,7 +131,7 @@ class Figures:
     def messages_came(self, batch: Sequence[Incoming], receipts: Sequence[Receipt]) -> None:
         """A channel has handed these in, and this became of them."""
         # By the channel itself: that of a session may be any word that somebody asks for.
-        for incoming, receipt in zip(batch, receipts, strict=True):
+        for incoming, receipt in zip(batch, receipts, strict=False):  # counting fails nobody
             self.taken_in[incoming.key.channel, "accepted" if receipt.fresh else "repeated"] += 1
 
     def heard(self, event: Event) -> None:
