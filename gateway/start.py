@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     try:
-        from gateway.cli import main as run
+        from gateway.cli.app import main as run
 
         run()
     except KeyboardInterrupt:

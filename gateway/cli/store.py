@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gateway import stores
-from gateway.shell import ExitCode, run_or_exit, settings_or_exit, talk
+from gateway.cli.shell import ExitCode, run_or_exit, settings_or_exit, talk
 
 db = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 migrate = typer.Typer(no_args_is_help=True, rich_markup_mode=None)

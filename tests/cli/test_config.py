@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from gateway.cli import app
+from gateway.cli.app import app
 from gateway.settings import Settings
 from gateway.variables import env_example, variables
 

@@ -1,4 +1,4 @@
-"""The command `goclaw`: the chat, and the settings. `gateway.cli_store` adds what is about the store."""
+"""The command `goclaw`: the chat, and the settings. `gateway.cli.store` adds what is about the store."""
 
 import json
 from functools import partial
@@ -8,14 +8,14 @@ from typing import Annotated, Final
 import typer
 from rich.table import Column, Table
 
-from gateway import cli_store
 from gateway.addresses import is_loopback
 from gateway.chat import chat as run_chat
+from gateway.cli import store as cli_store
+from gateway.cli.shell import ExitCode, catalog_or_exit, console, run_or_exit, settings_or_exit, talk
 from gateway.loading import Loaded
 from gateway.logs import configure
 from gateway.serve import serve
 from gateway.settings import Settings
-from gateway.shell import ExitCode, catalog_or_exit, console, run_or_exit, settings_or_exit, talk
 from gateway.variables import env_example, variables
 from gateway.work import Setup
 
