@@ -1,42 +1,47 @@
-"""The command `goclaw`: the chat, and the settings. `gateway.cli.store` adds what is about the store."""
+"""The command `goclaw` as a whole: every command, in the order in which people come to need them."""
 
-import json
-from functools import partial
-from importlib.metadata import version
-from typing import Annotated, Final
+from __future__ import annotations
+
+from typing import Annotated, Any
 
 import typer
-from rich.table import Column, Table
+from typer.core import TyperGroup
 
-from gateway.addresses import is_loopback
-from gateway.chat import chat as run_chat
-from gateway.cli import store as cli_store
-from gateway.cli.shell import ExitCode, catalog_or_exit, console, run_or_exit, settings_or_exit, talk
-from gateway.loading import Loaded
-from gateway.logs import configure
-from gateway.serve import serve
-from gateway.settings import Settings
-from gateway.variables import env_example, variables
-from gateway.work import Setup
+from gateway.cli.config import config
+from gateway.cli.cron import cron
+from gateway.cli.logs import logs
+from gateway.cli.people import tenant, token
+from gateway.cli.sending import send
+from gateway.cli.sessions import sessions, stop
+from gateway.cli.shell import ExitCode, fail, run_or_exit, setup_or_exit, talk
+from gateway.cli.state import lanes, status, top
+from gateway.cli.store import db, migrate
 
-# Wide enough that no line for a pipe is ever folded.
-_UNCUT: Final = 10_000
+ORDER = (
+    "chat", "run", "send", "status", "top", "stop", "cron", "sessions", "lanes", "logs", "token", "tenant", "config",
+    "db", "migrate",
+)  # fmt: skip
+
+
+class Commands(TyperGroup):
+    """In an order that teaches."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*(name for name in ORDER if name in self.commands), *(set(self.commands) - set(ORDER))]
 
 
 # Help without boxes and colours reads the same in a terminal, a file and a pipe.
-app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
-config = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-app.add_typer(config, name="config", help="Look at the settings.")
-app.add_typer(cli_store.db, name="db", help="Look after the store.")
-app.add_typer(cli_store.migrate, name="migrate", help="Copy what is kept to another store.")
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, cls=Commands)
 
 
 def main() -> None:
-    app()
+    app(prog_name="goclaw")
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"goclaw {version('goclaw')}")
         raise typer.Exit
 
@@ -48,86 +53,65 @@ def goclaw(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """A gateway between people who chat and AI agents. Without a command: a chat in this terminal."""
+    """A gateway between people who chat and AI agents. Without a command: a chat in this terminal.
+
+    \b
+    try it                goclaw send hello
+    keep it running       goclaw run
+    things for later      goclaw cron add "every weekday at 9am: what is new?"
+    see what it does      goclaw top
+
+    Every command explains itself with --help, and those that read print JSON with --json.
+
+    \b
+    exit codes   0 ok, 1 failed, 2 not understood, 3 unhealthy,
+                 69 not to be had (gateway, store), 78 settings
+    """
     if context.invoked_subcommand is None:
         chat()
 
 
 @app.command()
 def chat() -> None:
-    """Chat in this terminal: the same as goclaw alone."""
-    run_or_exit(run_chat, setup_or_exit())
+    """Chat in this terminal: the same as goclaw alone.
+
+    \b
+    goclaw chat
+    """
+    from gateway.chat import chat as run_chat
+
+    run_or_exit(run_chat, setup_or_exit(keep_log=True))
 
 
 @app.command()
 def run() -> None:
-    """Run the gateway with its API, until SIGTERM or Ctrl-C."""
-    setup = setup_or_exit()
+    """Run the gateway with its API, until SIGTERM or Ctrl-C.
+
+    \b
+    goclaw run
+    """
+    from functools import partial
+
+    from gateway.serve import serve
+
+    setup = setup_or_exit(keep_log=True)
     refuse_open_door(setup.settings)
     run_or_exit(partial(serve, tell=lambda text: talk("goclaw", "bold", text)), setup)
 
 
-def setup_or_exit() -> Setup:
-    settings = settings_or_exit().settings
-    catalog = catalog_or_exit(settings)
-    redactor = configure(settings)
-    redactor.add(*catalog.secrets())
-    return Setup(settings, catalog, redactor, redactor.add)
-
-
-def refuse_open_door(settings: Settings) -> None:
+def refuse_open_door(settings: Any) -> None:
     """Whatever others can reach needs a token. (S6)"""
+    from gateway.addresses import is_loopback
+
     if not is_loopback(settings.host) and settings.gateway_token is None:
         where = f'GOCLAW_HOST="{settings.host}" can be reached from elsewhere'
-        talk("error", "bold red", f"{where}: set GOCLAW_GATEWAY_TOKEN too, or GOCLAW_HOST=127.0.0.1.")
-        raise typer.Exit(ExitCode.CONFIG)
+        fail(f"{where}: set GOCLAW_GATEWAY_TOKEN too, or GOCLAW_HOST=127.0.0.1.", code=ExitCode.CONFIG)
 
 
-@config.command()
-def check() -> None:
-    """Tell whether the settings can be used, and everything that is wrong with them."""
-    loaded = settings_or_exit()
-    agents = catalog_or_exit(loaded.settings).agents
-    changed = sum(origin != "default" for origin in loaded.origins.values())
-    typer.echo(f"ok: {len(loaded.origins)} settings, {changed} set, {len(loaded.origins) - changed} at their default")
-    typer.echo(f"ok: {', '.join(f'{name} ({spec.backend})' for name, spec in agents.items())}")
-
-
-@config.command()
-def example() -> None:
-    """Print a .env file with every setting, its meaning, range and default."""
-    typer.echo(env_example(Settings), nl=False)
-
-
-@config.command()
-def show(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
-    """Print every setting in force and where it came from."""
-    rows = _rows(settings_or_exit())
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2))
-    else:
-        _print_table(rows)
-
-
-def _rows(loaded: Loaded[Settings]) -> list[dict[str, object]]:
-    return [
-        {
-            "variable": variable.name,
-            "value": variable.value_in(loaded.settings),
-            "unit": variable.unit,
-            "origin": loaded.origins[variable.name],
-        }
-        for variable in variables(Settings)
-    ]
-
-
-def _print_table(rows: list[dict[str, object]]) -> None:
-    columns = [Column(name, overflow="fold") for name in ("variable", "value", "unit", "origin")]
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        cells = ["" if cell is None else str(cell) for cell in row.values()]
-        table.add_row(*cells, style="dim" if row["origin"] == "default" else "")
-    screen = console()
-    if not screen.is_terminal:
-        screen.width = _UNCUT
-    screen.print(table)
+for command in (send, status, top, stop, logs):
+    app.command()(command)
+for name, sub in (
+    ("cron", cron), ("sessions", sessions), ("lanes", lanes), ("token", token), ("tenant", tenant),
+    ("config", config), ("db", db), ("migrate", migrate),
+):  # fmt: skip
+    app.add_typer(sub, name=name)

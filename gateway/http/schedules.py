@@ -165,7 +165,7 @@ async def show(id: Id, me: Me, office: Room) -> Schedule:
 @router.patch("/v1/schedules/{id}", responses=documented(400, 401, 403, 404, 409, 422, 429, 503))
 async def edit(id: Id, asked: ScheduleEdit, me: Me, office: Room) -> Schedule:
     """Change what is named, pause or resume. What is not named stays as it is then."""
-    await office.jobs.get(me.tenant, id)
+    known = await office.jobs.get(me.tenant, id)
     if asked.status == "active" and asked.paused_until is not None:
         raise Problem(422, "invalid-request", "paused_until is for status paused")
     changes: dict[str, Any] = {
@@ -177,7 +177,8 @@ async def edit(id: Id, asked: ScheduleEdit, me: Me, office: Room) -> Schedule:
         changes["rules"] = rules
     if asked.zone:
         changes["zone"] = asked.zone
-    schedule = await when_of(office, me, asked)
+    # New times are meant where the old ones are.
+    schedule = await when_of(office, me, asked.model_copy(update={"zone": asked.zone or known.spec.timing.zone}))
     if changes or schedule is not None:
         job = await office.jobs.edit(me.tenant, id, when=schedule, **changes)
     else:
