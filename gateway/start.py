@@ -8,11 +8,14 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from typing import TextIO
 
 CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 
 def main() -> None:
+    if sys.stdout is None or sys.stderr is None:  # closed by whoever started it
+        sys.stdout, sys.stderr = sys.stdout or nowhere(), sys.stderr or nowhere()
     try:
         from gateway.cli.app import main as run
 
@@ -25,6 +28,10 @@ def main() -> None:
         cannot_write(error)
     finally:
         flush()
+
+
+def nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - until the process ends
 
 
 def cannot_write(error: OSError) -> None:

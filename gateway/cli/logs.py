@@ -193,8 +193,10 @@ def in_words(entry: Entry) -> str:
     screen = console()
     with screen.capture() as captured:
         screen.print(line, soft_wrap=True, end="")
-    trace = facts.get("exception")
-    return captured.get() + (f"\n{indented(str(trace))}" if trace else "")
+    trace = str(facts.get("exception") or "").rstrip()
+    if entry.level not in ("error", "critical"):
+        trace = trace.rpartition("\n")[2]  # what it was is enough, where it came from is in --json
+    return captured.get() + (f"\n{indented(trace)}" if trace else "")
 
 
 def clock(at: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from gateway.cli import completing
 from gateway.cli.reach import Api, ask_or_exit, part
 from gateway.cli.shell import AsJson, ExitCode, Yes, confirm, fail, group, hint, say, say_json, talk
-from gateway.cli.tables import at, relative, show, state, table
+from gateway.cli.tables import at, flat, relative, show, state, table
 from gateway.cli.texts import in_the_future
 from gateway.clock import utc_now
 
@@ -134,6 +135,9 @@ def add(
     \b
     goclaw tenant add acme --name "Acme Inc." --tz America/New_York
     """
+    if not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", id):
+        allowed = "a small letter, then small letters, digits, - and _, 32 at most"
+        fail(f"{flat(id, 60)!r} is no id of a tenant: expected {allowed}", "for instance: acme", ExitCode.USAGE)
     made = ask_or_exit(lambda api: api.post("/v1/tenants", {"id": id, "name": name, "zone": tz}), TENANT_HINTS)
     if as_json:
         say_json(made)

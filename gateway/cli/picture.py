@@ -94,7 +94,8 @@ def closing(found: Mapping[str, Any], now: datetime) -> Text:
     """Counts, and what is not well."""
     from rich.text import Text
 
-    counts = ", ".join(f"{count} {word}" for word, count in found["schedules"].items() if count)
+    schedules = found["schedules"]
+    counts = ", ".join(f"{schedules[word]} {word}" for word in ("active", "paused") if schedules.get(word))
     said = Text(f"schedules: {counts or 'none'}")
     for one in found["services"]:
         if one["state"] != "running":

@@ -237,7 +237,10 @@ def words_of(error: Refused) -> str:
     wrong = error.problem.get("errors")
     if not isinstance(wrong, list) or not wrong:
         return str(error)
-    named = [(str(one["field"]).partition(".")[2] or str(one["field"]), one["error"]) for one in wrong]
+    named = [
+        (str(one["field"]).partition(".")[2] or str(one["field"]), str(one["error"]).removeprefix("Value error, "))
+        for one in wrong
+    ]
     return "; ".join(f"{field}: {error}" for field, error in named)
 
 

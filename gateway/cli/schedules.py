@@ -9,12 +9,15 @@ from zoneinfo import ZoneInfo
 from gateway.cli.naming import find_session
 from gateway.cli.reach import Api, part
 from gateway.cli.shell import ExitCode, fail, say, say_json, settings_or_exit
-from gateway.cli.tables import at, facts, flat, moment_of, relative, show, state, table, took
+from gateway.cli.tables import at, facts, flat, moment_of, narrow, relative, rough, show, state, table, took
 from gateway.cli.texts import in_the_future, instant_of, phrase_and_message, refuse_phrase, span_of, whole_text
 from gateway.clock import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from rich.text import Text
 
     from cron.errors import BadInput
     from cron.schedule import Schedule
@@ -143,19 +146,26 @@ def soon(text: str) -> str:
 
 
 def show_list(jobs: Sequence[Mapping[str, Any]]) -> None:
+    slim = narrow()
     rows = [
         (
             f"#{job['id']}",
             title(job),
             job["words"],
-            job["zone"],
             state(job["status"]),
-            next_run(job),
+            stacked(next_run(job)) if slim else next_run(job),
             state(job["last_state"] or ""),
         )
         for job in jobs
     ]
-    show(table(("id", "what", "when", "zone", "status", "next", "last"), rows, fold=("what", "when", "zone", "next")))
+    show(table(("id", "what", "when", "status", "next", "last"), rows, fold=("what", "when")))
+
+
+def stacked(text: str) -> Text:
+    """What stands behind the comma comes below."""
+    from rich.text import Text
+
+    return Text(text.replace(", ", "\n", 1))
 
 
 def show_one(job: Mapping[str, Any]) -> None:
@@ -208,6 +218,10 @@ def rules_in_words(rules: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def show_runs(runs: Sequence[Mapping[str, Any]]) -> None:
     now = utc_now()
+    if narrow():
+        for run in runs:
+            show(block_of(run, now))
+        return
     rows = [
         (
             run["id"],
@@ -215,12 +229,28 @@ def show_runs(runs: Sequence[Mapping[str, Any]]) -> None:
             at(run["started_at"]),
             state(run["state"]),
             took(dict(run), now),
-            f"{round(run['lateness_s'])} s" if run["lateness_s"] >= 1 else "",
+            late(run),
             flat(run["error"] or run["summary"], EXCERPT),
         )
         for run in runs
     ]
     show(table(("run", "id", "started", "state", "took>", "late>", "what it said"), rows, fold=("what it said",)))
+
+
+def block_of(run: Mapping[str, Any], now: datetime) -> Text:
+    """A run on lines of its own, where a row would not fit."""
+    from rich.text import Text
+
+    span = "" if run["ended_at"] is None else f" in {took(dict(run), now)}"
+    more = f", {late(run)} late" if late(run) else ""
+    made = Text.assemble(f"#{run['schedule']} {at(run['started_at'])} ", state(run["state"]), f"{span}{more}")
+    made.append(f"\n  {run['id']}", "dim")
+    said = flat(run["error"] or run["summary"], EXCERPT)
+    return made.append(f"\n  {said}") if said else made
+
+
+def late(run: Mapping[str, Any]) -> str:
+    return rough(timedelta(seconds=run["lateness_s"])) if run["lateness_s"] >= 1 else ""
 
 
 def show_output(found: tuple[Mapping[str, Any], str], as_json: bool) -> None:

@@ -64,7 +64,6 @@ class Sent:
     last: dict[str, Any] = field(default_factory=dict)
     """What the API has said about it last, in the shape of its answers."""
     left: bool = False
-    late: bool = False
 
     @property
     def kept(self) -> bool:
@@ -94,9 +93,18 @@ def send(
     trouble: list[Exception] = []
 
     async def main(setup: Setup) -> None:
+        import trio
+
         try:
-            async with reached(setup, here if no_wait else whole) as api:
-                await hand_in(api, message) if no_wait else await follow(api, message, show, wait)
+            # Whoever leaves leaves at once; a gateway of this process leaves with them, and the message is kept.
+            with trio.CancelScope() as everything:
+                async with reached(setup, here if no_wait else whole) as api:
+                    if no_wait:
+                        await hand_in(api, message)
+                    else:
+                        await follow(api, message, show, wait)
+                        if not message.ended:
+                            everything.cancel()
         except* (Refused, Gone, typer.Exit) as caught:
             trouble.extend(one for one in flattened(caught))
 
@@ -156,9 +164,8 @@ async def follow(api: Api, message: Sent, show: Callable[[str], None], wait: flo
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(leave_on_signal, nursery.cancel_scope, message)
-        with trio.move_on_after(float("inf") if wait is None else wait) as scope:
+        with trio.move_on_after(float("inf") if wait is None else wait):
             await insist(api, message, show)
-        message.late = scope.cancelled_caught
         nursery.cancel_scope.cancel()
 
 

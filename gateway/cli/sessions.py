@@ -163,6 +163,8 @@ def stop(
         return
     for one in stopped:
         say(f"{'Stopped' if one['ended'] else 'Told to stop'}: {one['session']}")
+    if any(not one["ended"] for one in stopped):
+        talk("", "", "What has not ended yet ends as soon as the gateway that works on it hears of this.")
     if not stopped:
         talk("", "", "Nothing runs and nothing waits.")
 
@@ -194,7 +196,7 @@ async def stop_them(api: Api, keys: Sequence[str], *, everything: bool = False) 
     while left and trio.current_time() < until:
         await trio.sleep(LOOK_AGAIN_S)
         left = await going_on(api, answers)
-    return [{**answer, "ended": answer["session"] not in left} for answer in answers]
+    return [{**answer, "ended": api.served and answer["session"] not in left} for answer in answers]
 
 
 async def going_on(api: Api, answers: Sequence[Mapping[str, Any]]) -> set[str]:

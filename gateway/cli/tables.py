@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Wide enough that no line for a pipe is ever folded.
 UNCUT: Final = 10_000
+NARROW: Final = 110
 
 STYLES = {
     "active": "green",
@@ -51,6 +52,12 @@ def show(what: RenderableType) -> None:
     with screen.capture() as captured:
         screen.print(what)
     say("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def narrow() -> bool:
+    """Whether somebody looks at it in a window that is not wide."""
+    screen = console()
+    return screen.is_terminal and screen.width < NARROW
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, fold: Sequence[str] = ()) -> Table:
