@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli import tables
 from gateway.cli.shell import AsJson, catalog_or_exit, group, say, say_json, settings_or_exit
-from gateway.cli.tables import UNCUT
 
 if TYPE_CHECKING:
     from gateway.loading import Loaded
@@ -82,16 +82,9 @@ def rows_of(loaded: Loaded[Settings]) -> list[dict[str, object]]:
 def print_table(rows: list[dict[str, object]], *, origin: bool) -> None:
     from rich.table import Column, Table
 
-    from gateway.cli.shell import console
-
     names = ("variable", "value", "unit", "origin") if origin else ("variable", "value", "unit")
     made = Table(*(Column(name, overflow="fold") for name in names), box=None, pad_edge=False, header_style="bold")
     for row in rows:
         cells = ["" if row[name] is None else str(row[name]) for name in names]
         made.add_row(*cells, style="dim" if row["origin"] == "default" else "")
-    screen = console()
-    if not screen.is_terminal:
-        screen.width = UNCUT
-    with screen.capture() as captured:
-        screen.print(made)
-    say(captured.get(), end="")
+    tables.show(made)

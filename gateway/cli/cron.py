@@ -307,7 +307,7 @@ def runs(
     output: Annotated[str | None, typer.Option(metavar="RUN", help="All that one run said, by its id.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what ran and how it ended, the latest first; or print all that one run said.
+    """List what ran and how it ended. The latest first; with --output all that one run said.
 
     \b
     goclaw cron runs 3 --since 2h

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -65,15 +66,16 @@ def logs(
         directory = data_directory(settings) / "logs"
     except CannotOpen as error:
         fail(str(error), code=ExitCode.UNAVAILABLE)
-    files = [Followed(directory / name) for name in FILES]
-    last = newest(files, count, level)
-    for entry in last:
-        say(as_line(entry) if as_json else in_words(entry))
-    if follow:
-        if not last:
-            talk("", "", f"Nothing yet in {directory}; waiting. Ctrl-C ends this.")
-        run_or_exit(lambda files: go_on(files, level, as_json=as_json), files)
-    elif not last:
+    with ExitStack() as open_:
+        files = [open_.enter_context(closing(Followed(directory / name))) for name in FILES]
+        last = newest(files, count, level)
+        for entry in last:
+            say(as_line(entry) if as_json else in_words(entry))
+        if follow:
+            if not last:
+                talk("", "", f"Nothing yet in {directory}; waiting. Ctrl-C ends this.")
+            run_or_exit(lambda files: go_on(files, level, as_json=as_json), files)
+    if not last and not follow:
         talk("", "", f"There is nothing to read in {directory}.")
         hint("a gateway writes there: goclaw run")
 
@@ -103,6 +105,11 @@ class Followed:
         self._file: TextIO | None = None
         self._half = ""
 
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def last(self, count: int, level: str) -> list[Entry]:
         """The last ones that are severe enough; from here on `more` goes on."""
         found: deque[Entry] = deque(maxlen=count)
@@ -125,9 +132,8 @@ class Followed:
             return []
 
     def _read(self, *, anew: bool = False) -> list[str]:
-        if anew and self._file is not None:
-            self._file.close()
-            self._file = None
+        if anew:
+            self.close()
         if self._file is None:
             try:
                 self._file = self.path.open(encoding="utf-8", errors="replace")

@@ -12,18 +12,23 @@ if TYPE_CHECKING:
     from gateway.cli.reach import Api
 
 SHOWN = 10
+KEY_COLONS = 6
 
 
 async def find_session(api: Api, text: str) -> dict[str, Any]:
     """The session that is meant."""
     page = await api.all("/v1/sessions", limit=500)
-    return next(one for one in page["items"] if one["key"] == meant(text, [one["key"] for one in page["items"]]))
+    found = {one["key"]: one for one in page["items"]}
+    key = meant(text, found)
+    if key not in found:
+        refuse(key, [])
+    return dict(found[key])
 
 
 def meant(text: str, keys: Iterable[str]) -> str:
     """The one key that the text stands for."""
     known = list(dict.fromkeys(keys))
-    if text in known:
+    if text in known or text.count(":") == KEY_COLONS:  # a whole key may be that of a first message
         return text
     fitting = [key for key in known if text and text.lower() in key.lower()]
     if len(fitting) != 1:

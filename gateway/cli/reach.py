@@ -34,6 +34,7 @@ PATIENCE_S = 10.0
 LOOK_AGAIN_S = 0.1
 CONNECTS_S = 2.0
 ANSWERS_S = 30.0
+NO_SUCH_PATH = "GET /openapi.json lists every path."
 LONGEST_WAIT_S = 10
 """Whoever asks too often is told to wait; for so long it is done without a word."""
 
@@ -234,6 +235,8 @@ def explain(error: Exception, hints: Mapping[str, str]) -> None:
 
 def words_of(error: Refused) -> str:
     """What was wrong, without the names that only the API has for it."""
+    if error.problem.get("next") == NO_SUCH_PATH:
+        return "there is nothing of this name"  # it has a slash in it
     wrong = error.problem.get("errors")
     if not isinstance(wrong, list) or not wrong:
         return str(error)

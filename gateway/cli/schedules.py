@@ -124,10 +124,17 @@ def say_made(job: Mapping[str, Any]) -> None:
 
 
 def say_changed(job: Mapping[str, Any]) -> None:
-    say(f"#{job['id']} {job['words']}: {job['status']}{because(job)}")
+    say(f"#{job['id']} {job['words']}: {condition(job)}{because(job)}")
     if job["next_at"]:
         say(f"Next: {next_run(job)} ({job['zone']})")
     say(f"Message: {flat(job['message'], 200)}")
+
+
+def condition(job: Mapping[str, Any]) -> str:
+    """A pause that ends by itself leaves a schedule active."""
+    if job["status"] == "active" and job["paused_until"]:
+        return f"paused until {at(job['paused_until'], ZoneInfo(job['zone']))}"
+    return str(job["status"])
 
 
 def because(job: Mapping[str, Any]) -> str:
@@ -152,7 +159,7 @@ def show_list(jobs: Sequence[Mapping[str, Any]]) -> None:
             f"#{job['id']}",
             title(job),
             job["words"],
-            state(job["status"]),
+            state(condition(job).partition(" ")[0]),
             stacked(next_run(job)) if slim else next_run(job),
             state(job["last_state"] or ""),
         )
@@ -180,8 +187,7 @@ def show_one(job: Mapping[str, Any]) -> None:
             ("schedule", f"#{job['id']} {job['name']}".strip()),
             ("when", job["words"]),
             ("zone", job["zone"]),
-            ("status", f"{job['status']}{because(job)}"),
-            ("paused until", at(job["paused_until"], zone)),
+            ("status", f"{condition(job)}{because(job)}"),
             ("next run", next_run(job)),
             ("after that", ", ".join(at(fire, zone) for fire in job["next_fires"][1:])),
             ("last run", last if job["last_run_at"] else "it has not run yet"),

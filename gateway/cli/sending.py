@@ -214,8 +214,7 @@ async def attempt(api: Api, message: Sent, show: Callable[[str], None]) -> None:
             elif kind == "clear":
                 shown.pop(str(data["turn"]), None)
             elif kind == "end":
-                message.last = dict(data)
-                return
+                message.last = dict(data)  # the stream ends by itself now
             show("".join(shown.values()))
 
 

@@ -17,7 +17,7 @@ from gateway.clock import utc_now
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-sessions = group("Look at conversations: who spoke, what runs and waits.", alone=True)
+sessions = group(None, alone=True)
 
 HINTS = {"not-found": "`goclaw sessions` lists those that there are."}
 ENDS_S = 5.0

@@ -46,10 +46,11 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-def group(about: str, *, alone: bool = False) -> typer.Typer:
-    """Commands that belong together. ``alone``: the name of the group is a command too."""
+def group(about: str | None, *, alone: bool = False) -> typer.Typer:
+    """Commands that belong together. ``alone``: the name of the group is a command too, and says itself what it is."""
     # Help without boxes and colours reads the same in a terminal, a file and a pipe.
-    return typer.Typer(help=about, no_args_is_help=not alone, invoke_without_command=alone, rich_markup_mode=None)
+    said = {} if about is None else {"help": about}
+    return typer.Typer(no_args_is_help=not alone, invoke_without_command=alone, rich_markup_mode=None, **said)  # type: ignore[arg-type]
 
 
 # ── data and talk ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from gateway.clock import utc_now
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-lanes = group("How much runs at the same time, and how to change it.", alone=True)
+lanes = group(None, alone=True)
 
 LANE_HINTS = {"not-found": "`goclaw lanes` lists those that there are."}
 FRESH = timedelta(minutes=1)
