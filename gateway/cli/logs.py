@@ -10,6 +10,7 @@ Each is a file of JSON lines that makes room for a new one when it is full; foll
 from __future__ import annotations
 
 import json
+import signal
 from collections import deque
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -90,11 +91,14 @@ def newest(files: Iterable[Followed], count: int, level: str) -> list[Entry]:
 async def go_on(files: Iterable[Followed], level: str, *, as_json: bool) -> None:
     import trio
 
-    while True:
-        entries = [entry for file in files for entry in file.more() if severe(entry, level)]
-        for entry in sorted(entries, key=lambda entry: entry.at):
-            say(as_line(entry) if as_json else in_words(entry))
-        await trio.sleep(LOOK_S)
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        while True:
+            entries = [entry for file in files for entry in file.more() if severe(entry, level)]
+            for entry in sorted(entries, key=lambda entry: entry.at):
+                say(as_line(entry) if as_json else in_words(entry))
+            with trio.move_on_after(LOOK_S):
+                await anext(signals)
+                return
 
 
 class Followed:

@@ -132,7 +132,8 @@ def say_changed(job: Mapping[str, Any]) -> None:
 
 def condition(job: Mapping[str, Any]) -> str:
     """A pause that ends by itself leaves a schedule active."""
-    if job["status"] == "active" and job["paused_until"]:
+    until = moment_of(job["paused_until"])
+    if job["status"] == "active" and until is not None and until > utc_now():
         return f"paused until {at(job['paused_until'], ZoneInfo(job['zone']))}"
     return str(job["status"])
 
