@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gateway.access.limits import USUAL_LIMITS, Limits
 from gateway.activity import Activity
 from gateway.clock import utc_now
 from gateway.news import NewsRoom
@@ -42,6 +43,7 @@ class Office:
     now: Callable[[], datetime] = utc_now
     patience_s: float = PATIENCE_S
     """How long a request may wait for the store."""
+    limits: Limits = USUAL_LIMITS
     activity: Activity = field(default_factory=Activity)
     gateway: Gateway | None = None
     """The one that works on messages, while this process has one."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from cron.jobs import CronJobs
+from gateway.access.limits import USUAL_LIMITS, Limits
 from gateway.access.tokens import Doorkeeper
 from gateway.app import Parts, in_lanes, look_around, open_gateway, tidy_up
 from gateway.channels.http import HttpChannel
@@ -63,6 +64,7 @@ class Setup:
     redact: Callable[[str], str] = str
     hide: Callable[[str], None] = lambda secret: None
     """Never print this from now on."""
+    limits: Limits = USUAL_LIMITS
 
 
 @dataclass(slots=True)
@@ -74,14 +76,19 @@ class Working:
 
 
 def make_office(
-    settings: Settings, store: Store, agents: Iterable[str], token: str, poke: Callable[[], None] = lambda: None
+    settings: Settings,
+    store: Store,
+    agents: Iterable[str],
+    token: str,
+    poke: Callable[[], None] = lambda: None,
+    limits: Limits = USUAL_LIMITS,
 ) -> Office:
     """An office on a store, without a gateway. ``token`` may do everything."""
     given = {"local": token}
     if settings.gateway_token is not None:
         given["gateway"] = settings.gateway_token.get_secret_value()
     jobs = CronJobs(store, cron_options(settings), now=utc_now, new_id=new_id, persist=persist, poke=poke)
-    return Office(settings, store, jobs, Doorkeeper(store, given), tuple(agents), HttpChannel())
+    return Office(settings, store, jobs, Doorkeeper(store, given), tuple(agents), HttpChannel(), limits=limits)
 
 
 @asynccontextmanager
@@ -104,7 +111,7 @@ async def working(
     setup.hide(token)
     with CronLog(logs, utc_now, redact=setup.redact) as log:
         cron = CronParts(store, opened.owner, utc_now, log, with_limits(cron_options(settings), setup.catalog))
-        office = make_office(settings, store, setup.catalog.agents, token)
+        office = make_office(settings, store, setup.catalog.agents, token, limits=setup.limits)
         async with (
             open_crew(settings, setup.catalog) as crew,
             jobs_meanwhile(settings, crew, cron) as meanwhile,

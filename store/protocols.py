@@ -207,6 +207,9 @@ class TenantStore(Protocol):
     async def enable_tenant(self, tenant: str, enabled: bool) -> bool:
         """Switch it on or off; False if there is no such tenant."""
 
+    async def edit_tenant(self, tenant: str, *, name: str | None = None, zone: str | None = None) -> bool:
+        """Call it something else, or put it into another zone; what is None stays. False if there is no such tenant."""
+
     async def delete_tenant(self, tenant: str) -> bool:
         """The tenant and everything it owns are gone. False if there was none; `default` stays (`RuleBroken`)."""
 
@@ -221,6 +224,9 @@ class TenantStore(Protocol):
 
     async def revoke_token(self, tenant: str, token: str) -> bool:
         """From now on it opens nothing. False if this tenant has no such token, or it was revoked before."""
+
+    async def note_key(self, tenant: str, key: str, meaning: str) -> str:
+        """What this key means in this tenant: whatever it was noted with first. Remembered for `REMEMBER_KEYS`."""
 
 
 class WorkerStore(Protocol):

@@ -17,9 +17,10 @@ from gateway.access.tokens import Caller
 from gateway.channels.http import CHANNEL
 from gateway.history import ANSWERS
 from gateway.http.gate import GuardedRoute, Me, Room
+from gateway.http.keys import Key, once
 from gateway.http.problems import documented
 from gateway.http.runs import BEAT_S, SSE
-from gateway.http.schedules import Key, check_agent
+from gateway.http.schedules import check_agent
 from gateway.http.shapes import MessageIn, MessageOut
 from gateway.office import Office
 from gateway.persist import persist
@@ -59,6 +60,7 @@ async def post(
     session = SessionKey(me.tenant, asked.agent, CHANNEL, "", asked.chat, asked.thread)
     own = DeliveryKey(CHANNEL, "", f"{me.token}:{key or uuid4().hex}")
     incoming = Incoming(own, session, me.name, asked.text)
+    await once(office, me, "message", key, str(session), asked.text)
     if SSE in accept.lower():
         return StreamingResponse(events(office, me, incoming), media_type=SSE)
     request.state.soon.deadline += asked.wait

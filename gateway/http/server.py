@@ -186,6 +186,6 @@ def settings() -> Config:
     config.include_server_header = False
     config.errorlog = None
     config.accesslog = None
-    config.h11_max_incomplete_size = 32_768
+    config.h11_max_incomplete_size = 65_536  # holds the longest key of a session, written out byte by byte
     config.websocket_max_message_size = 512 * 1024
     return config

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import trio
 
-from gateway.addresses import is_any, is_ip
+from gateway.addresses import is_any, is_ip, is_loopback
 from gateway.http.app import make_app
 from gateway.http.server import serve
 from gateway.local import Local, announced
 from gateway.office import Office
 from gateway.supervisor import keep_running, plain
+from store.protocols import CannotOpen
 
 logger = logging.getLogger("goclaw.http")
 
@@ -30,6 +31,8 @@ async def run(
 ) -> None:
     """Until cancelled; starts with the address. ``token`` is the one that programs of the same user find."""
     host, port = office.settings.host, 0 if any_port else office.settings.port
+    if not is_loopback(host) and office.settings.gateway_token is None:
+        raise CannotOpen(f'GOCLAW_HOST="{host}" can be reached from elsewhere: set GOCLAW_GATEWAY_TOKEN too')
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keep_running, office.news.run, failed)
         nursery.start_soon(keep_running, office.streams.watch, failed)
