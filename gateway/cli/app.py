@@ -13,7 +13,7 @@ from gateway.cli.logs import logs
 from gateway.cli.people import tenant, token
 from gateway.cli.sending import send
 from gateway.cli.sessions import sessions, stop
-from gateway.cli.shell import ExitCode, fail, run_or_exit, setup_or_exit, talk
+from gateway.cli.shell import ExitCode, fail, run_or_exit, settings_or_exit, setup_or_exit, talk
 from gateway.cli.state import lanes, status, top
 from gateway.cli.store import db, migrate
 
@@ -80,7 +80,7 @@ def chat() -> None:
     """
     from gateway.chat import chat as run_chat
 
-    run_or_exit(run_chat, setup_or_exit(keep_log=True))
+    run_or_exit(run_chat, setup_or_exit(settings_or_exit().settings, keep_log=True))
 
 
 @app.command()
@@ -94,9 +94,18 @@ def run() -> None:
 
     from gateway.serve import serve
 
-    setup = setup_or_exit(keep_log=True)
-    refuse_open_door(setup.settings)
-    run_or_exit(partial(serve, tell=lambda text: talk("goclaw", "bold", text)), setup)
+    settings = settings_or_exit().settings
+    refuse_open_door(settings)
+    setup = setup_or_exit(settings, keep_log=True)
+    run_or_exit(partial(serve, tell=tell), setup)
+
+
+def tell(text: str) -> None:
+    """To whoever looks now, and to whoever reads the log later."""
+    import logging
+
+    talk("goclaw", "bold", text)
+    logging.getLogger("goclaw.run").info(text)
 
 
 def refuse_open_door(settings: Any) -> None:

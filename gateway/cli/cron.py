@@ -18,7 +18,7 @@ HINTS = {
     "agent-missing": "agents are declared in agents.toml; `goclaw config check` names those that there are.",
     "quota-reached": "`goclaw cron rm ID` removes one that is not needed any more.",
     "bad-zone": "for instance: --tz Europe/Berlin",
-    "bad-phrase": "",
+    "job-ended": "`goclaw cron list --all` shows how it ended; `goclaw cron add` makes one anew.",
     "not-allowed": "`goclaw cron show ID` tells how it is; `goclaw cron add` makes one anew.",
 }
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import typer
 
-from gateway.cli.shell import ExitCode, fail, run_or_exit, setup_or_exit
+from gateway.cli.shell import ExitCode, fail, run_or_exit, settings_or_exit, setup_or_exit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -128,7 +128,7 @@ def part(text: str) -> str:
 
 @asynccontextmanager
 async def reached(
-    setup: Setup, otherwise: Callable[[Setup], AbstractAsyncContextManager[Api]] | None = None
+    settings: Settings, otherwise: Callable[[Setup], AbstractAsyncContextManager[Api]] | None = None
 ) -> AsyncIterator[Api]:
     """The API, wherever it is to be had: ``otherwise`` in this process, usually `here`."""
     import trio
@@ -139,9 +139,10 @@ async def reached(
     async with AsyncExitStack() as stack:
         api = None
         while api is None:
-            api = await stack.enter_async_context(elsewhere(setup.settings))
+            api = await stack.enter_async_context(elsewhere(settings))
             try:
-                api = api or await stack.enter_async_context((otherwise or here)(setup))
+                # What only this needs is read and loaded only for this.
+                api = api or await stack.enter_async_context((otherwise or here)(setup_or_exit(settings)))
             except InUse:
                 if trio.current_time() >= until:
                     raise
@@ -209,15 +210,15 @@ def ask_or_exit(work: Callable[[Api], Awaitable[Answer]], hints: Mapping[str, st
     """
     trouble: list[Exception] = []
 
-    async def attempt(setup: Setup) -> list[Answer]:
-        async with reached(setup) as api:
+    async def attempt(settings: Settings) -> list[Answer]:
+        async with reached(settings) as api:
             try:
                 return [await work(api)]
             except (Refused, Gone, typer.Exit) as error:  # told when the store is closed
                 trouble.append(error)
         return []
 
-    answers = run_or_exit(attempt, setup_or_exit())
+    answers = run_or_exit(attempt, settings_or_exit().settings)
     for error in trouble:
         explain(error, hints or {})
     return answers[0]

@@ -29,7 +29,7 @@ from gateway.cli.shell import (
     run_or_exit,
     say,
     say_json,
-    setup_or_exit,
+    settings_or_exit,
     talk,
 )
 from gateway.cli.texts import whole_text
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     import trio
 
+    from gateway.settings import Settings
     from gateway.work import Setup
 
 HINTS = {"agent-missing": "agents are declared in agents.toml; `goclaw config check` names those that there are."}
@@ -92,13 +93,13 @@ def send(
     show: Callable[[str], None] = (lambda text: None) if as_json or not at_a_terminal() else Screen()
     trouble: list[Exception] = []
 
-    async def main(setup: Setup) -> None:
+    async def main(settings: Settings) -> None:
         import trio
 
         try:
             # Whoever leaves leaves at once; a gateway of this process leaves with them, and the message is kept.
             with trio.CancelScope() as everything:
-                async with reached(setup, here if no_wait else whole) as api:
+                async with reached(settings, here if no_wait else whole) as api:
                     if no_wait:
                         await hand_in(api, message)
                     else:
@@ -109,7 +110,7 @@ def send(
             trouble.extend(one for one in flattened(caught))
 
     with showing(show):
-        run_or_exit(main, setup_or_exit(keep_log=False))
+        run_or_exit(main, settings_or_exit().settings)
     for error in trouble:
         if isinstance(error, Gone) and message.kept:
             fail("the gateway has ended. Your message is kept and answered at its next start", "goclaw run",

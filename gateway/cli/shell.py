@@ -159,14 +159,13 @@ def catalog_or_exit(settings: Settings) -> Catalog:
         raise typer.Exit(ExitCode.CONFIG) from None
 
 
-def setup_or_exit(*, keep_log: bool = False) -> Setup:
+def setup_or_exit(settings: Settings, *, keep_log: bool = False) -> Setup:
     """All that a gateway is started with. ``keep_log``: what is logged goes to a file too, for `goclaw logs`."""
     from gateway.logs import configure
     from gateway.stores import data_directory
     from gateway.work import Setup
     from store.protocols import StoreError
 
-    settings = settings_or_exit().settings
     catalog = catalog_or_exit(settings)
     try:
         redactor = configure(settings, directory=data_directory(settings) / "logs" if keep_log else None)

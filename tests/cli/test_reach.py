@@ -14,9 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 from gateway.cli.inside import Inside
 from gateway.cli.reach import reached
 from gateway.clock import utc_now
-from gateway.hiring import read_catalog
 from gateway.stores import open_store
-from gateway.work import Setup
 from store.files.disk import Disk
 from store.memory import MemoryStore
 from store.protocols import InUse
@@ -69,11 +67,10 @@ async def test_a_directory_that_stays_in_use_is_refused(tmp_path: Path) -> None:
 async def test_a_command_looks_again_for_a_gateway_that_is_just_starting(tmp_path: Path) -> None:
     """The directory is taken and nobody answers yet: as soon as somebody does, that one is asked."""
     settings = settings_for(tmp_path)
-    setup = Setup(settings, read_catalog(settings))
     answered = trio.Event()
 
     async def ask() -> None:
-        async with reached(setup) as api:
+        async with reached(settings) as api:
             assert api.served
             assert (await api.get("/v1/me"))["name"] == "local"
             answered.set()
