@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -171,3 +172,10 @@ def test_its_help(gateway: Gateway, command: str) -> None:
     assert re.search(rf"\n  (\S.*\| )?goclaw {command.split()[0]}", text), text
     assert re.match(r"Usage: \S.*\n\n  [A-Z].*[.:]", text), text
     assert ("--json" in text) is (command not in NO_JSON)
+
+
+def test_the_page_about_the_command_line_names_every_command() -> None:
+    """And none that there is not."""
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    named = set(re.findall(r"(?<=[|,] )`goclaw ([a-z -]+)`", page))
+    assert named == set(commands())
