@@ -35,7 +35,7 @@ from gateway.cli.shell import (
 from gateway.cli.texts import whole_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     import trio
 
@@ -61,10 +61,20 @@ class Sent:
     """A message on its way, and what is known of it."""
 
     body: dict[str, Any]
+    wait: float | None = None
+    """So many seconds its answer is waited for, from when it was taken in."""
     key: str = field(default_factory=lambda: uuid4().hex)
     last: dict[str, Any] = field(default_factory=dict)
     """What the API has said about it last, in the shape of its answers."""
     left: bool = False
+    scope: trio.CancelScope | None = None
+
+    def taken_in(self, data: Mapping[str, Any]) -> None:
+        import trio
+
+        if not self.kept and self.scope is not None and self.wait is not None:
+            self.scope.deadline = trio.current_time() + self.wait
+        self.last = {**data, "answer": None, "answers": []}
 
     @property
     def kept(self) -> bool:
@@ -89,7 +99,8 @@ def send(
     goclaw send "what is new?"
     git diff | goclaw send - --chat review
     """
-    message = Sent({"text": whole_text(text, "the message"), "agent": agent, "chat": chat})
+    no_wait = no_wait or wait == 0
+    message = Sent({"text": whole_text(text, "the message"), "agent": agent, "chat": chat}, wait)
     show: Callable[[str], None] = (lambda text: None) if as_json or not at_a_terminal() else Screen()
     trouble: list[Exception] = []
 
@@ -103,7 +114,7 @@ def send(
                     if no_wait:
                         await hand_in(api, message)
                     else:
-                        await follow(api, message, show, wait)
+                        await follow(api, message, show)
                         if not message.ended:
                             everything.cancel()
         except* (Refused, Gone, typer.Exit) as caught:
@@ -113,8 +124,8 @@ def send(
         run_or_exit(main, settings_or_exit().settings)
     for error in trouble:
         if isinstance(error, Gone) and message.kept:
-            fail("the gateway has ended. Your message is kept and answered at its next start", "goclaw run",
-                 ExitCode.UNAVAILABLE)  # fmt: skip
+            kept = "the gateway has ended. Your message is kept and answered at its next start"
+            fail(kept, "`goclaw run` starts it.", ExitCode.UNAVAILABLE)
         explain(error, HINTS)
     finish(message, as_json, no_wait=no_wait)
 
@@ -159,13 +170,13 @@ async def hand_in(api: Api, message: Sent) -> None:
         hint("no gateway runs on this machine; it is answered when one does: goclaw run")
 
 
-async def follow(api: Api, message: Sent, show: Callable[[str], None], wait: float | None) -> None:
+async def follow(api: Api, message: Sent, show: Callable[[str], None]) -> None:
     """Until it has ended, the time is over, or somebody leaves."""
     import trio
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(leave_on_signal, nursery.cancel_scope, message)
-        with trio.move_on_after(float("inf") if wait is None else wait):
+        with trio.CancelScope() as message.scope:
             await insist(api, message, show)
         nursery.cancel_scope.cancel()
 
@@ -209,7 +220,7 @@ async def attempt(api: Api, message: Sent, show: Callable[[str], None]) -> None:
         shown: dict[str, str] = {}
         async for kind, data in events(answer):
             if kind == "accepted":
-                message.last = {**data, "answer": None, "answers": []}
+                message.taken_in(data)
             elif kind == "delta":
                 shown[str(data["turn"])] = shown.get(str(data["turn"]), "") + str(data["text"])
             elif kind == "clear":

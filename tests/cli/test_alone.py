@@ -116,6 +116,7 @@ def test_a_message_is_only_handed_in_or_waited_for_no_longer(cli: Cli) -> None:
     kept = cli("send", "count to 1", "--no-wait")
     assert kept.out.startswith("Taken in as message ")
     assert "goclaw run" in kept.err
+    assert cli("send", "count to 1", "--wait", "0", "--json").json()["state"] == "accepted"
     late = cli("send", "count to 900", "--chat", "long", "--wait", "0.2", code=1)
     assert late.out == ""
     assert "is kept and will be answered" in late.err
@@ -123,7 +124,7 @@ def test_a_message_is_only_handed_in_or_waited_for_no_longer(cli: Cli) -> None:
     assert "Told to stop: default:main:http::long::0" in cli("stop", "default:main:http::long::0").out
     assert cli("send", "count to 1").out == "I counted to 1.\n"
     found = cli("sessions", "show", "http::main", "--json").json()
-    assert [line["text"] for line in found["transcript"] if line["role"] == "assistant"] == ["I counted to 1."] * 2
+    assert [line["text"] for line in found["transcript"] if line["role"] == "assistant"] == ["I counted to 1."] * 3
 
 
 def test_status_tells_that_nothing_runs(cli: Cli) -> None:
