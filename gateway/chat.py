@@ -20,6 +20,7 @@ from gateway.plain import counted
 from gateway.remote import Remote, found
 from gateway.stores import data_directory, open_store
 from gateway.work import Setup, working
+from store.protocols import InUse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -33,11 +34,26 @@ if TYPE_CHECKING:
 
 async def chat(setup: Setup) -> None:
     """What was said is kept; what was not answered is answered next time."""
+    if await chat_elsewhere(setup):
+        return
+    try:
+        await chat_here(setup)
+    except InUse:
+        if not await chat_elsewhere(setup):  # a gateway that was just starting
+            raise
+
+
+async def chat_elsewhere(setup: Setup) -> bool:
+    """With the gateway that runs on this machine; False if there is none."""
     async with found(data_directory(setup.settings)) as client:
-        if client is not None:
-            async with at_the_terminal(setup) as (terminal, door):
-                await work_elsewhere(client, terminal, door)
-            return
+        if client is None:
+            return False
+        async with at_the_terminal(setup) as (terminal, door):
+            await work_elsewhere(client, terminal, door)
+        return True
+
+
+async def chat_here(setup: Setup) -> None:
     async with open_store(setup.settings) as opened:
         with paced_collector():
             async with at_the_terminal(setup) as (terminal, door):

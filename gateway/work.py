@@ -73,6 +73,8 @@ class Setup:
 class Working:
     gateway: Gateway
     office: Office
+    token: str
+    """What this process itself asks the API with."""
 
 
 def make_office(
@@ -144,7 +146,7 @@ async def working(
                 office.jobs = gateway.timetable.jobs
             office.gateway = gateway
             try:
-                yield Working(gateway, office)
+                yield Working(gateway, office, token)
                 await api.stop()
             finally:
                 office.gateway = None

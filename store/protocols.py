@@ -8,6 +8,7 @@ again as it is, and has its effect once.
     ├── StoreUnavailable    the disk is full, the server is away, it took too long: try again
     ├── RuleBroken          what was to be written breaks a rule, and nothing was changed
     └── CannotOpen          it cannot be used at all: the message says what to do
+        └── InUse           somebody else has it, perhaps only for a moment
 """
 
 from __future__ import annotations
@@ -88,6 +89,12 @@ class CannotOpen(StoreError):
 
     def __init__(self, message: str, **fields: object) -> None:
         super().__init__(message, retriable=False, **fields)
+
+
+class InUse(CannotOpen):
+    """Another process has it. ``owner`` says which."""
+
+    code = "in-use"
 
 
 class MessageStore(Protocol):

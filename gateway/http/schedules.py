@@ -171,7 +171,8 @@ async def edit(id: Id, asked: ScheduleEdit, me: Me, office: Room) -> Schedule:
         changes["rules"] = rules
     if asked.zone:
         changes["zone"] = asked.zone
-    schedule = await when_of(office, me, asked)
+    # New times are meant where the old ones are.
+    schedule = await when_of(office, me, asked.model_copy(update={"zone": asked.zone or job.spec.timing.zone}))
     if changes or schedule is not None or turn is not None:
         job = await office.jobs.edit(me.tenant, id, when=schedule, turn=turn, **changes)
     return schedule_shape(job, office.now())

@@ -44,11 +44,13 @@ from gateway.http.shapes import (
 from gateway.office import Office
 from gateway.persist import persist
 from gateway.timetable import LOOKED_AT
-from store.records import HIGHEST, DeliveryKey, Incoming, Session
+from store.records import HIGHEST, DeliveryKey, Incoming, Session, SessionKey
 
 router = APIRouter(route_class=GuardedRoute, tags=["gateway"])
 
 NEXT_SHOWN = 5
+JOBS = "cron"
+"""Where the runs of jobs are that share no conversation: the session is the job and the run."""
 SessionId = Annotated[str, Path(min_length=1, max_length=LONGEST_KEY, examples=["default:main:http::main::0"])]
 
 
@@ -238,7 +240,17 @@ async def stop(key: SessionId, asked: StopIn, me: Me, office: Room, idempotency:
     """Stop what runs there, or all of it. The conversation is told; whichever gateway works on it does it."""
     own = own_session(me, key)
     await once(office, me, "stop", idempotency, str(own), asked)
+    if own.channel == JOBS:
+        return stop_job(office, own)
     delivery = DeliveryKey(CHANNEL, "", f"{me.token}:stop:{idempotency or uuid4().hex}")
     text = "/stopall" if asked.everything else "/stop"
     receipt = await office.hand_in(Incoming(delivery, own, me.name, text, admin=True, control=True))
     return Stopping(session=str(own), state=receipt.state)
+
+
+def stop_job(office: Office, own: SessionKey) -> Stopping:
+    """Nobody is there who could be told: the run ends, and cron writes down that somebody stopped it."""
+    here = f"cron:{own.tenant}:{own.chat}:{own.thread}"
+    if office.gateway is None or not office.gateway.scheduler.cancel_all(here):
+        raise not_found("run of a job with this key at work here", "GET /v1/status lists what runs.")
+    return Stopping(session=str(own), state="done")

@@ -144,10 +144,10 @@ def over_pipes(
 
 
 @contextmanager
-def in_terminal(place: Path, **variables: object) -> Iterator[Process]:
+def in_terminal(place: Path, *arguments: str, **variables: object) -> Iterator[Process]:
     """The command in a terminal of its own, as a person has it."""
     master, slave = pty.openpty()
-    command = [sys.executable, "-c", IN_TERMINAL, str(COMMAND)]
+    command = [sys.executable, "-c", IN_TERMINAL, str(COMMAND), *arguments]
     with started(command, slave, os.dup(slave), place, variables) as popen:
         try:
             yield Process(popen, master, master, face=True)
