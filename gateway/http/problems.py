@@ -139,7 +139,10 @@ def of_validation(error: RequestValidationError, media_type: str) -> Problem:
     if any(tuple(one["loc"]) == ("body",) for one in all_of_them) and not is_json(media_type):
         return Problem(415, "not-json", "the body must be JSON", next="Send Content-Type: application/json with it.")
     found = [
-        {"field": whole(".".join(str(part) for part in one["loc"])), "error": whole(one["msg"].removeprefix("Value error, "))}
+        {
+            "field": whole(".".join(str(part) for part in one["loc"])),
+            "error": whole(one["msg"].removeprefix("Value error, ")),
+        }
         for one in all_of_them[:SHOWN_ERRORS]
     ]
     first = found[0] if found else {"field": "", "error": "it cannot be read"}

@@ -11,8 +11,10 @@ import pytest
 
 from gateway.http.table import ACCESS
 from gateway.persist import persist
-from tests.http.calls import CALLS, kept, one_run, something_of_everything, until
+from tests.http.calls import CALLS, first_event, kept, one_run, something_of_everything, until
 from tests.http.look import everything, rows
+from tests.http.stores import opening as opening
+from tests.http.stores import whole as whole
 from tests.http.world import open_served, problem_of
 
 if TYPE_CHECKING:
@@ -111,13 +113,12 @@ async def test_events_of_others_are_not_heard(whole: Store) -> None:
     """The first thing that a stream hears after another's run is the tenant's own."""
     async with two(whole) as (served, ours, client), client.stream("GET", "/v1/notifications/stream") as heard:
         lines = heard.aiter_lines()
-        assert await anext(lines) == "event: open"
+        assert await first_event(lines, "open") == {"ok": True}
         await one_run(served, "default", ours.schedule)
         mine = kept(await client.post("/v1/schedules", json={"message": "mine", "every": "1h"}))["id"]
         await one_run(served, "them", mine)
-        while not (line := await anext(lines)).startswith("id: "):
-            assert not line.startswith('data: {"seq"')
-        assert line == "id: 1"
+        heard_first = await first_event(lines, "notification")
+        assert (heard_first["seq"], heard_first["task_id"]) == (1, mine)
 
 
 async def test_a_tenant_takes_all_that_it_owns_along_and_nothing_else(whole: Store) -> None:

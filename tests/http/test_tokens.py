@@ -15,8 +15,10 @@ from gateway.access.limits import Limits
 from gateway.access.scopes import SCOPES
 from gateway.clock import utc_now
 from store.memory import MemoryStore
-from tests.http.calls import kept, until
+from tests.http.calls import first_event, kept, until
 from tests.http.look import everything
+from tests.http.stores import opening as opening
+from tests.http.stores import whole as whole
 from tests.http.world import open_served, open_served_without_gateway, problem_of
 
 if TYPE_CHECKING:
@@ -191,7 +193,7 @@ async def test_a_revoked_token_ends_its_stream() -> None:
         made = kept(await admin.post("/v1/tokens", json={"name": "x", "scopes": ["read"]}))
         async with served.client(made["secret"]) as client, client.stream("GET", "/v1/notifications/stream") as heard:
             lines = heard.aiter_lines()
-            assert await anext(lines) == "event: open"
+            assert await first_event(lines, "open") == {"ok": True}
             await admin.delete(f"/v1/tokens/{made['id']}")
             with trio.fail_after(1):
                 async for _ in lines:
