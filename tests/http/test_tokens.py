@@ -158,11 +158,11 @@ async def test_guessing_is_slowed_and_nobody_else_is_locked_out(tmp_path: Path) 
 
 async def test_a_token_that_asks_too_often_waits_and_no_other_does() -> None:
     """429 with Retry-After for the one, everything as usual for the others; after the wait it goes on."""
-    async with open_served(http_rate=5) as served:
+    async with open_served(http_rate=1) as served:
         hasty, calm = await served.secret(), await served.secret()
         async with served.client(hasty) as client, served.client(calm) as other:
             answers = [await client.get("/v1/me") for _ in range(20)]
-            assert [one.status_code for one in answers[:10]] == [200] * 10
+            assert [one.status_code for one in answers[:2]] == [200] * 2
             late = answers[-1]
             assert (late.status_code, problem_of(late)["code"]) == (429, "too-often")
             wait_s = int(late.headers["retry-after"])
@@ -170,8 +170,11 @@ async def test_a_token_that_asks_too_often_waits_and_no_other_does() -> None:
             assert (await other.get("/v1/me")).status_code == 200
             async with served.client() as nobody:
                 assert (await nobody.get("/v1/me")).status_code == 401
-            await trio.sleep(wait_s)
-            assert (await client.get("/v1/me")).status_code == 200
+
+            async def goes_on() -> bool:
+                return (await client.get("/v1/me")).status_code == 200
+
+            await until(goes_on)
 
 
 async def test_secrets_are_compared_in_constant_time() -> None:
