@@ -14,6 +14,9 @@ import trio
 from gateway.access.limits import USUAL_LIMITS, Limits
 from gateway.activity import Activity
 from gateway.clock import utc_now
+from gateway.metrics.figures import Figures
+from gateway.metrics.lag import Lag
+from gateway.metrics.pulse import Pulse
 from gateway.news import NewsRoom
 from gateway.persist import persist
 from gateway.streams import Streams
@@ -47,6 +50,10 @@ class Office:
     """How long a request may wait for the store."""
     limits: Limits = USUAL_LIMITS
     activity: Activity = field(default_factory=Activity)
+    figures: Figures = field(default_factory=Figures)
+    lag: Lag = field(default_factory=Lag)
+    connected: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    """How many connections are open, and how many were refused because there were too many."""
     gateway: Gateway | None = None
     """The one that works on messages, while this process has one."""
     serving: bool = False
@@ -55,11 +62,13 @@ class Office:
     """Held while what is set for a conversation is read and written: two who set different things both do."""
     news: NewsRoom = field(init=False)
     streams: Streams = field(init=False)
+    pulse: Pulse = field(init=False)
     started_at: datetime = field(init=False)
 
     def __post_init__(self) -> None:
         self.news = NewsRoom(self.store)
         self.streams = Streams(self.doorkeeper)
+        self.pulse = Pulse(self.store)
         self.started_at = self.now()
 
     async def hand_in(self, incoming: Incoming) -> Receipt:

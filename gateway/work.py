@@ -26,6 +26,8 @@ from gateway.cron_log import CronLog
 from gateway.cron_runs import LaneRunner
 from gateway.hiring import open_crew, with_limits
 from gateway.local import new_token
+from gateway.metrics.figures import Figures
+from gateway.metrics.measured import measured
 from gateway.office import Office
 from gateway.persist import persist
 from gateway.stores import data_directory
@@ -102,17 +104,21 @@ async def working(
 
     ``serving`` hears the address; without it the API is a convenience that takes any port and may fail.
     """
-    settings, store = setup.settings, opened.store
+    settings, figures = setup.settings, Figures()
+    store = measured(opened.store, figures)
     logs = data_directory(settings) / "logs"
     traces = Traces(logs, utc_now, redact=setup.redact)
     token = new_token()
     setup.hide(token)
     with CronLog(logs, utc_now, redact=setup.redact) as log:
-        cron = CronParts(store, opened.owner, utc_now, log, with_limits(cron_options(settings), setup.catalog))
+        tell = figures.telling(log)
+        cron = CronParts(store, opened.owner, utc_now, tell, with_limits(cron_options(settings), setup.catalog))
         office = make_office(settings, store, setup.catalog.agents, token, limits=setup.limits)
+        office.figures = figures
+        figures.lost_lines.update(traces=lambda: traces.lost, scheduler=lambda: log.dropped)
         async with (
             open_crew(settings, setup.catalog) as crew,
-            jobs_meanwhile(settings, crew, cron) as meanwhile,
+            jobs_meanwhile(settings, crew, cron, figures) as meanwhile,
             open_api(office, token, serving) as api,
             tenure(store, opened.owner, opened.lease_span, partial(wait, waiting, meanwhile)) as lease,
             open_gateway(
@@ -125,6 +131,7 @@ async def working(
                     cron,
                     traces,
                     redact=setup.redact,
+                    figures=figures,
                 ),
             ) as gateway,
             trio.open_nursery() as services,
@@ -245,10 +252,10 @@ class Meanwhile:
 
 
 @asynccontextmanager
-async def jobs_meanwhile(settings: Settings, crew: Crew, cron: CronParts) -> AsyncIterator[Meanwhile]:
+async def jobs_meanwhile(settings: Settings, crew: Crew, cron: CronParts, figures: Figures) -> AsyncIterator[Meanwhile]:
     async with trio.open_nursery() as services:
         async with open_scheduler(settings.lane.model_dump()) as scheduler:
-            toolbox = Toolbox(crew, Tracer(utc_now), float(settings.session.run_timeout))
+            toolbox = Toolbox(crew, Tracer(utc_now, ended=figures.run_ended), float(settings.session.run_timeout))
             runner = LaneRunner(scheduler, toolbox, cron.store)
             # A name of its own: when the wait is over, the gateway's cron begins before this one has ended.
             parts = replace(cron, worker=f"{cron.worker}:waiting")

@@ -13,9 +13,10 @@ from starlette.exceptions import HTTPException
 
 from cron.errors import CronError
 from gateway.access.scopes import UnknownScope
-from gateway.http import messages, people, problems, runs, schedules, state
+from gateway.http import health, messages, metrics, people, problems, runs, schedules, state
 from gateway.http.gate import Gate, GuardedRoute
 from gateway.http.guard import Guard
+from gateway.http.meter import Meter
 from gateway.http.methods import Methods
 from gateway.http.table import ACCESS
 from store.protocols import StoreError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from gateway.office import Office
 
-ROUTERS = (schedules.router, runs.router, messages.router, state.router, people.router)
+ROUTERS = tuple(module.router for module in (health, metrics, schedules, runs, messages, state, people))
 TAGS = {
     "schedules": "What agents do at certain times, or when they are called.",
     "runs": "What came of it, and a stream that tells as it happens.",
@@ -115,4 +116,5 @@ def make_app(office: Office, bound: str = "127.0.0.1") -> ASGIApp:
     """What a server serves."""
     hosts = [name.strip() for name in (office.settings.http.hosts or "").split(",") if name.strip()]
     api = make_api(office)
-    return Guard(Methods(api, routes_of(api)), office.limits, bound, hosts)
+    guarded = Guard(Methods(api, routes_of(api)), office.limits, bound, hosts)
+    return Meter(guarded, office.figures)

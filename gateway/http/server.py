@@ -49,9 +49,15 @@ class Connections:
     def __init__(self) -> None:
         self._of: Counter[str] = Counter()
         self._sending: set[trio.CancelScope] = set()
+        self._refused = 0
+
+    def counts(self) -> tuple[int, int]:
+        """How many are connected, and how many were refused because there were too many."""
+        return self._of.total(), self._refused
 
     def take(self, address: str) -> bool:
         if self._of.total() >= MOST_CONNECTIONS or self._of[address] >= MOST_PER_ADDRESS:
+            self._refused += 1
             return False
         self._of[address] += 1
         return True
@@ -110,12 +116,14 @@ async def serve(
     port: int,
     *,
     grace_s: float = GRACE_S,
+    connections: Connections | None = None,
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; starts with the port. Raises `CannotOpen` if the address cannot be listened on."""
     listeners = await listen(host, port)
     wrapped, config, context = wrap_app(app, 0, "asgi"), settings(), WorkerContext(None)
-    connections, stop, everything = Connections(), trio.Event(), trio.CancelScope(shield=True)
+    connections = Connections() if connections is None else connections
+    stop, everything = trio.Event(), trio.CancelScope(shield=True)
 
     async def wind_down(task_status: trio.TaskStatus[None]) -> None:
         """Out of reach of whoever cancels: that only begins the end."""

@@ -12,7 +12,7 @@ import trio
 
 from gateway.addresses import is_any, is_ip, is_loopback
 from gateway.http.app import make_app
-from gateway.http.server import serve
+from gateway.http.server import Connections, serve
 from gateway.local import Local, announced
 from gateway.office import Office
 from gateway.supervisor import keep_running, plain
@@ -36,7 +36,13 @@ async def run(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keep_running, office.news.run, failed)
         nursery.start_soon(keep_running, office.streams.watch, failed)
-        bound = await nursery.start(partial(serve, make_app(office, host), office.streams, host, port))
+        nursery.start_soon(keep_running, office.pulse.run, failed)
+        nursery.start_soon(office.lag.run)
+        connections = Connections()
+        office.connected = connections.counts
+        bound = await nursery.start(
+            partial(serve, make_app(office, host), office.streams, host, port, connections=connections)
+        )
         url = f"http://{reachable(host)}:{bound}"
         with announced(directory, Local(url, token, os.getpid())):
             office.serving = True
@@ -48,7 +54,7 @@ async def run(
 
 
 def failed(error: Exception, again_in_s: float) -> None:
-    logger.error("streams: %s; going on in %g s", plain(error), again_in_s)
+    logger.error("a part of the API failed: %s; going on in %g s", plain(error), again_in_s)
 
 
 def reachable(host: str) -> str:

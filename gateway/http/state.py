@@ -1,4 +1,4 @@
-"""Sessions, lanes, workers and how the gateway is, over HTTP."""
+"""Sessions, lanes, workers and what goes on, over HTTP."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Annotated, Any
 from uuid import uuid4
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query
 
 from cron.service import CronState
 from cron.zones import read_zone
@@ -23,7 +23,6 @@ from gateway.http.shapes import (
     LONGEST_KEY,
     AgentOut,
     Deleted,
-    HealthOut,
     LaneIn,
     LaneOut,
     LineOut,
@@ -52,22 +51,6 @@ router = APIRouter(route_class=GuardedRoute, tags=["gateway"])
 
 NEXT_SHOWN = 5
 SessionId = Annotated[str, Path(min_length=1, max_length=LONGEST_KEY, examples=["default:main:http::main::0"])]
-
-
-@router.get("/healthz", responses=documented(422))
-async def healthz() -> HealthOut:
-    """The process is there and answers."""
-    return HealthOut(status="ok")
-
-
-@router.get("/readyz", responses={503: {"model": HealthOut}, **documented(422)})
-async def readyz(office: Room, response: Response) -> HealthOut:
-    """It can take messages in: the store answers, and no service rests after a failure."""
-    await persist(partial(office.store.tenant, "default"))
-    gateway = office.gateway
-    resting = gateway is not None and any(one.state == "resting" for one in gateway.health())
-    response.status_code = 503 if resting else 200
-    return HealthOut(status="unhealthy" if resting else "ok")
 
 
 @router.get("/v1/me", responses=documented(401, 403, 422, 429, 503))

@@ -161,7 +161,7 @@ def environment(place: Path, environ: Mapping[str, str] | None = None, **variabl
     ``environ`` is given to it as it is, the other variables as settings.
     """
     usual = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "HOME": str(place), **(environ or {})}
-    given = {"data_dir": place / "data", **variables}
+    given = {"data_dir": place / "data", "port": 0, **variables}
     return usual | {f"GOCLAW_{name.upper()}": str(value) for name, value in given.items()}
 
 
