@@ -16,7 +16,8 @@ from cron.schedule import Schedule as When
 from cron.schedule import at, every, parse_cron, webhook
 from gateway.access.tokens import Caller
 from gateway.http.gate import GuardedRoute, Me, Room
-from gateway.http.keys import Key, once, own_uid
+from gateway.http.keys import Key as Key
+from gateway.http.keys import once, own_uid
 from gateway.http.problems import Problem, documented, not_found
 from gateway.http.shapes import (
     NEXT_FIRES,

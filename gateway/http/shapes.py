@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 NEXT_FIRES = 5
+ONE = re.compile(r"([0-9.]+) *([a-zA-Z]+)")
+SEVERAL = re.compile(r"(?:[0-9.]{1,20} *[a-zA-Z]{1,20} *){1,6}")
+UNITS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
 LONGEST_KEY = 5_000
 """Characters of a session's key: every one of its parts may be written out byte by byte."""
 
@@ -37,14 +41,20 @@ def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def short(unit: str) -> str:
+    return UNITS.get(unit.lower().removesuffix("s"), unit)
+
+
 def read_span(value: object) -> object:
     if isinstance(value, timedelta):
         return value
     if not isinstance(value, str):
         raise ValueError('expected a text such as "10m"')
     try:
+        if SEVERAL.fullmatch(value):  # as spans are written in answers
+            return sum((parse_duration(number + short(unit)) for number, unit in ONE.findall(value)), timedelta())
         return parse_duration(value)
-    except DurationError as error:
+    except (DurationError, OverflowError) as error:
         raise ValueError(str(error)) from None
 
 

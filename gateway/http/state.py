@@ -39,6 +39,7 @@ from gateway.http.shapes import (
     line_shape,
     schedule_shape,
     session_shape,
+    stamp,
     worker_shape,
 )
 from gateway.office import Office
@@ -96,8 +97,15 @@ async def status(me: Me, office: Room) -> Status:
 
 
 def cron_figures(cron: CronState, *, full: bool) -> dict[str, Any]:
-    counts = {"checks": cron.check_count, "triggers": cron.trigger_count} if full else {}
-    return {"status": str(cron.status), **counts}
+    if not full:
+        return {"status": str(cron.status)}
+    return {
+        "status": str(cron.status),
+        "checks": cron.check_count,
+        "triggers": cron.trigger_count,
+        "started_at": None if cron.started_at is None else stamp(cron.started_at),
+        "last_check_at": None if cron.last_check_at is None else stamp(cron.last_check_at),
+    }
 
 
 def services_of(office: Office, *, full: bool) -> list[ServiceOut]:
@@ -228,11 +236,12 @@ async def set_policy(key: SessionId, asked: PolicyIn, me: Me, office: Room) -> S
     named = asked.model_dump(exclude_unset=True)
     if asked.zone is not None:
         named["zone"] = read_zone(asked.zone).key
-    found = await persist(partial(office.store.session, own))
-    if found is None:
-        raise not_found("session with this key", "GET /v1/sessions lists those that there are.")
-    policy = replace(found.standing.policy, **named)
-    return with_figures(office, await persist(partial(office.store.set_policy, own, policy)))
+    async with office.setting:
+        found = await persist(partial(office.store.session, own))
+        if found is None:
+            raise not_found("session with this key", "GET /v1/sessions lists those that there are.")
+        policy = replace(found.standing.policy, **named)
+        return with_figures(office, await persist(partial(office.store.set_policy, own, policy)))
 
 
 @router.post("/v1/sessions/{key}/stop", status_code=202, responses=documented(401, 403, 404, 422, 429, 503))

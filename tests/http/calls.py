@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from gateway.persist import persist
 from store.records import Role, Said, SessionKey, SessionPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     import httpx2
 
@@ -138,6 +139,14 @@ async def until(holds: Callable[[], Awaitable[object]]) -> None:
     """Look again and again; the world's own deadline ends it."""
     while not await holds():  # noqa: ASYNC110 - other processes tell nothing
         await trio.sleep(0.01)
+
+
+async def first_event(lines: AsyncIterator[str], kind: str) -> dict[str, Any]:
+    """The data of the next event of that kind; what is said of others is passed over."""
+    while await anext(lines) != f"event: {kind}":
+        pass
+    found: dict[str, Any] = json.loads((await anext(lines)).removeprefix("data: "))
+    return found
 
 
 def kept(answer: httpx2.Response) -> Any:

@@ -12,7 +12,6 @@ from gateway.access.limits import Limits
 from gateway.clock import utc_now
 from gateway.http import service
 from gateway.http.app import make_app
-from gateway.http.server import MOST_CONNECTIONS, MOST_PER_ADDRESS, Connections
 from gateway.local import NAME
 from gateway.stores import data_directory
 from gateway.work import make_office
@@ -258,18 +257,6 @@ async def test_being_here_is_not_being_somebody() -> None:
         assert (await client.get("/openapi.json")).status_code == 200
         for path in ("/v1/me", "/v1/status", "/v1/schedules", "/v1/tokens"):
             assert problem_of(await client.get(path))["status"] == 401
-
-
-def test_one_address_has_only_so_many_connections() -> None:
-    """One more is refused; others get theirs until all are taken, and what is left is free again. (S12)"""
-    connections = Connections()
-    assert all(connections.take("a") for _ in range(MOST_PER_ADDRESS))
-    assert not connections.take("a")
-    assert all(connections.take("b") for _ in range(MOST_CONNECTIONS - MOST_PER_ADDRESS))
-    assert not connections.take("c")
-    connections.leave("a")
-    assert connections.take("c")
-    assert not connections.take("a")
 
 
 async def test_websockets_from_elsewhere_are_refused_before_anything_is_read() -> None:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cron.jobs import Wish
 from gateway.http.table import ACCESS
 from gateway.persist import persist
-from tests.http.calls import CALLS, kept, one_run, something_of_everything, until
+from tests.http.calls import CALLS, first_event, kept, one_run, something_of_everything, until
 from tests.http.look import everything, rows
+from tests.http.stores import opening as opening
+from tests.http.stores import whole as whole
 from tests.http.world import open_served, problem_of
 
 if TYPE_CHECKING:
@@ -111,13 +114,12 @@ async def test_events_of_others_are_not_heard(whole: Store) -> None:
     """The first thing that a stream hears after another's run is the tenant's own."""
     async with two(whole) as (served, ours, client), client.stream("GET", "/v1/notifications/stream") as heard:
         lines = heard.aiter_lines()
-        assert await anext(lines) == "event: open"
+        assert await first_event(lines, "open") == {"ok": True}
         await one_run(served, "default", ours.schedule)
         mine = kept(await client.post("/v1/schedules", json={"message": "mine", "every": "1h"}))["id"]
         await one_run(served, "them", mine)
-        while not (line := await anext(lines)).startswith("id: "):
-            assert not line.startswith('data: {"seq"')
-        assert line == "id: 1"
+        heard_first = await first_event(lines, "notification")
+        assert (heard_first["seq"], heard_first["task_id"]) == (1, mine)
 
 
 async def test_a_tenant_takes_all_that_it_owns_along_and_nothing_else(whole: Store) -> None:
@@ -154,13 +156,13 @@ async def test_a_tenant_that_is_switched_off_does_nothing(whole: Store) -> None:
         secret = await served.tenant("them")
         async with served.client(secret) as client:
             often = kept(await client.post("/v1/schedules", json={"message": "often", "every": "1s"}))["id"]
-            once = kept(await client.post("/v1/schedules", json={"message": "once", "after": "2s"}))["id"]
             assert kept(await operator.patch("/v1/tenants/them", json={"enabled": False}))["enabled"] is False
             assert (await client.get("/v1/me")).status_code == 401
+            once = (await served.office.jobs.create(Wish("them", "main", "once", "in 1 second"))).id
             await until(partial(is_put_off, served, often))
+            before = await whole.cron.runs("them", limit=1_000)  # of the time until it was switched off
             await until(partial(is_paused, served, once))
-            done = len(await served.store.cron.runs("them", limit=1_000))
-            assert done <= 2  # what had begun before it was switched off
+            assert [one.id for one in await whole.cron.runs("them", limit=1_000)] == [one.id for one in before]
             assert kept(await operator.patch("/v1/tenants/them", json={"enabled": True}))["enabled"] is True
             assert kept(await client.get("/v1/me"))["tenant"] == "them"
             assert kept(await client.get(f"/v1/schedules/{often}"))["status"] == "active"
