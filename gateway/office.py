@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 from gateway.activity import Activity
 from gateway.clock import utc_now
+from gateway.followed import Followers
+from gateway.inbound import readable
 from gateway.news import NewsRoom
 from gateway.persist import persist
-from gateway.streams import Streams
+from gateway.streams import BEAT_S, Streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,12 +49,16 @@ class Office:
     """The one that works on messages, while this process has one."""
     serving: bool = False
     """A server is up in this process, whether or not the gateway has its turn."""
+    beat_s: float = BEAT_S
+    """How long a stream may be silent."""
     news: NewsRoom = field(init=False)
+    followers: Followers = field(init=False)
     streams: Streams = field(init=False)
     started_at: datetime = field(init=False)
 
     def __post_init__(self) -> None:
         self.news = NewsRoom(self.store)
+        self.followers = Followers(self.store)
         self.streams = Streams(self.doorkeeper)
         self.started_at = self.now()
 
@@ -64,7 +70,8 @@ class Office:
 
     async def look_at(self, incoming: Incoming) -> Receipt:
         """How a message is that was handed in; one that was not is handed in by this."""
-        receipts = await persist(lambda: self.store.messages(None).accept([incoming]))
+        batch = [readable(incoming)]
+        receipts = await persist(lambda: self.store.messages(None).accept(batch))
         if receipts is None:  # only a cursor could be refused
             raise RuntimeError("a message without a cursor was refused")
         return receipts[0]

@@ -8,6 +8,7 @@ open ──▶ waits for news, for a second to pass, or for its end ──▶ en
 from __future__ import annotations
 
 import logging
+import math
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("goclaw.http")
 
+BEAT_S = 30.0
+"""A stream with nothing to say shows that it is there."""
 LOOK_S = 0.5
 """How often the tokens of open streams are looked at."""
 
@@ -31,6 +34,7 @@ class Stream:
     def __init__(self) -> None:
         self.ended = False
         self._event = trio.Event()
+        self._asking = trio.CancelScope()
 
     def poke(self) -> None:
         """There may be something for it."""
@@ -38,12 +42,21 @@ class Stream:
 
     def end(self) -> None:
         self.ended = True
+        self._asking.cancel()
         self.poke()
 
     def ready(self) -> None:
         """What is poked from now on ends the next wait."""
         if self._event.is_set() and not self.ended:
             self._event = trio.Event()
+
+    @contextmanager
+    def asking(self, until: float = math.inf) -> Iterator[trio.CancelScope]:
+        """Around what the stream asks of others: it is given up then, or when the stream ends."""
+        with trio.CancelScope(deadline=until) as self._asking:
+            if self.ended:
+                self._asking.cancel()
+            yield self._asking
 
     async def wait(self, seconds: float) -> bool:
         """Until it is poked: True. After so long without that: False."""

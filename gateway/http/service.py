@@ -33,6 +33,7 @@ async def run(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keep_running, office.news.run, failed)
         nursery.start_soon(keep_running, office.streams.watch, failed)
+        nursery.start_soon(keep_running, office.followers.watch, failed)
         bound = await nursery.start(partial(serve, make_app(office, host), office.streams, host, port))
         url = f"http://{reachable(host)}:{bound}"
         with announced(directory, Local(url, token, os.getpid())):
