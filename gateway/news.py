@@ -60,7 +60,7 @@ class Feed:
 
     async def after(self, number: int) -> Read:
         """Some of those that follow, in order; none if there are none yet."""
-        if self._stale:
+        if self._stale or self._reading.locked():  # whoever is reading just now reads for all, and pokes nobody
             async with self._reading:
                 await self._read()
         top = self._top or 0

@@ -28,18 +28,17 @@ class EventStream(StreamingResponse):
     """What a generator of events gives, the first of which is there already: before it nothing was promised."""
 
     def __init__(self, first: bytes, rest: AsyncGenerator[bytes]) -> None:
-        super().__init__(chained(first, rest), media_type=SSE)
+        super().__init__(rest, media_type=SSE)
+        self._first = first
         self._rest = rest
 
     async def stream_response(self, send: Send) -> None:
         async with aclosing(self._rest):  # also when the client is gone, and at once
-            await super().stream_response(send)
-
-
-async def chained(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    yield first
-    async for one in rest:
-        yield one
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            await send({"type": "http.response.body", "body": self._first, "more_body": True})
+            async for one in self._rest:
+                await send({"type": "http.response.body", "body": one, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def begun(events: AsyncGenerator[bytes]) -> EventStream:
