@@ -140,7 +140,7 @@ class Connection(TCPServer):
             socket = self.stream.socket
             client, server = (parse_socket_addr(socket.family, it()) for it in (socket.getpeername, socket.getsockname))
             async with Tasks() as tasks:
-                self._task_group, fresh = tasks, ConnectionState({})
+                self._task_group = tasks
                 self.protocol = Http1(
                     self.app,
                     self.config,

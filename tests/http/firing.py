@@ -40,9 +40,9 @@ async def fire(clients: Sequence[httpx2.AsyncClient], jobs: Sequence[int], many:
             nursery.start_soon(work, clients[place % len(clients)])
 
 
-async def ran(store: Store, many: int, tenant: str = "default") -> int:
+async def ran(store: Store, many: int, tenant: str = "default", after: int = 0) -> int:
     """Wait until so many runs have been told to have ended; the number of the newest notification."""
-    place = ended = 0
+    place, ended = after, 0
     while ended < many:
         page = await store.cron.notifications(tenant, after=place, limit=500)
         ended += sum(one.news.kind in ("run.completed", "run.failed") for one in page)
