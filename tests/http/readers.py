@@ -113,6 +113,11 @@ class Line:
         return events
 
 
+def after(last: object) -> dict[str, Any]:
+    """The header of somebody who comes back."""
+    return {"Last-Event-ID": str(last)}
+
+
 @asynccontextmanager
 async def open_line(
     url: str, secret: str, path: str = PATH, *, method: str = "GET", body: bytes = b"", **headers: str
@@ -146,7 +151,7 @@ class Reader:
     async def follow(self) -> None:
         """For ever, with a new connection whenever one has ended."""
         while True:
-            headers = {} if self.last is None else {"Last-Event-ID": str(self.last)}
+            headers = {} if self.last is None else after(self.last)
             url = self.urls[self.connections % len(self.urls)]
             self.connections += 1
             try:

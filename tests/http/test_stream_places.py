@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -13,7 +13,7 @@ from gateway.clock import utc_now
 from store.jobs import KEEP_NEWS
 from store.memory import MemoryStore
 from tests.http.firing import fire, make_jobs, ran
-from tests.http.readers import Event, Line, open_line
+from tests.http.readers import Event, Line, after, open_line
 from tests.http.world import open_served, problem_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.http.world import Served
 
-SETTINGS = {"lane_cron": 20, "cron_max_jitter": 0}
+SETTINGS: dict[str, Any] = {"lane_cron": 20, "cron_max_jitter": 0}
 RUNS = 5
 NEWS = 2 * RUNS
 """Each run is told twice: that it began, and how it ended."""
@@ -72,7 +72,7 @@ async def test_a_stream_opens_and_tells_where_it_begins() -> None:
             assert line.headers["content-type"].startswith("text/event-stream")
             assert line.headers["cache-control"] == "no-store"
         await more(served, 1)
-        async with open_line(served.url, secret, **{"Last-Event-ID": str(NEWS)}) as line:
+        async with open_line(served.url, secret, **after(str(NEWS))) as line:
             events = await first(line, 3)
             assert [event.id for event in events] == [NEWS, NEWS + 1, NEWS + 2]
 
@@ -82,7 +82,7 @@ async def test_whatever_follows_the_last_one_seen_is_replayed(last: int) -> None
     """From the very beginning too, once and in order, and then it goes on."""
     async with (
         open_told() as (served, secret),
-        open_line(served.url, secret, **{"Last-Event-ID": str(last)}) as line,
+        open_line(served.url, secret, **after(str(last))) as line,
     ):
         events = await first(line, 1 + NEWS - last)
         assert [event.kind for event in events] == ["open"] + ["notification"] * (NEWS - last)
@@ -95,7 +95,7 @@ async def test_a_number_that_never_was_is_told_and_what_comes_is_not_lost() -> N
     """A store that was put back to an older state: `reset` says where it goes on, and it does."""
     async with (
         open_told() as (served, secret),
-        open_line(served.url, secret, **{"Last-Event-ID": str(NEWS + 1000)}) as line,
+        open_line(served.url, secret, **after(str(NEWS + 1000))) as line,
     ):
         assert await first(line, 2) == [
             Event("open", {"ok": True}, NEWS),
@@ -109,7 +109,7 @@ async def test_others_read_on_beside_one_with_a_number_that_never_was() -> None:
     """What one reader says that it has seen changes nothing for the others of its tenant."""
     async with (
         open_told() as (served, secret),
-        open_line(served.url, secret, **{"Last-Event-ID": str(2**62)}) as odd,
+        open_line(served.url, secret, **after(str(2**62))) as odd,
         open_line(served.url, secret) as other,
     ):
         await first(odd, 2)
@@ -125,12 +125,12 @@ async def test_what_is_not_kept_any_more_is_told() -> None:
     async with open_told(MemoryStore(now)) as (served, secret):  # type: ignore[arg-type]  # a clock
         now.passed = KEEP_NEWS + timedelta(hours=1)
         assert any(await served.store.tidy())
-        async with open_line(served.url, secret, **{"Last-Event-ID": "3"}) as line:
+        async with open_line(served.url, secret, **after("3")) as line:
             told = Event("reset", {"after": 3, "next": NEWS + 1}, NEWS)
             assert await first(line, 2) == [Event("open", {"ok": True}, 3), told]
             await more(served, 1)
             assert [event.id for event in await first(line, 2)] == [NEWS + 1, NEWS + 2]
-        async with open_line(served.url, secret, **{"Last-Event-ID": "3"}) as line:
+        async with open_line(served.url, secret, **after("3")) as line:
             events = await first(line, 4)
             assert [(event.kind, event.id) for event in events] == [
                 ("open", 3),
@@ -138,7 +138,7 @@ async def test_what_is_not_kept_any_more_is_told() -> None:
                 ("notification", NEWS + 1),
                 ("notification", NEWS + 2),
             ]
-        async with open_line(served.url, secret, **{"Last-Event-ID": str(NEWS)}) as line:
+        async with open_line(served.url, secret, **after(str(NEWS))) as line:
             assert [event.kind for event in await first(line, 3)] == ["open", "notification", "notification"]
 
 

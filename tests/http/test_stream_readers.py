@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from store.protocols import Store
     from tests.http.world import Served
 
-SETTINGS = {"lane_cron": 20, "cron_max_jitter": 0}
+SETTINGS: dict[str, Any] = {"lane_cron": 20, "cron_max_jitter": 0}
 
 
 async def all_see_all(served: Served, readers: list[Reader], runs: int, jobs: int = 10) -> None:
