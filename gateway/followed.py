@@ -39,6 +39,13 @@ class Followers:
         self._messages = store.messages(None)
         self._followed: defaultdict[OwnKey, set[Followed]] = defaultdict(set)
         self._some = trio.Event()
+        self.looks = 0
+        """How often the store was asked about all of them."""
+
+    @property
+    def count(self) -> int:
+        """How many messages are followed."""
+        return len(self._followed)
 
     @contextmanager
     def following(self, key: OwnKey, state: MessageState, stream: Stream) -> Iterator[Followed]:
@@ -68,6 +75,7 @@ class Followers:
 
     async def look(self) -> None:
         if keys := [key for key, those in self._followed.items() if any(not one.state.terminal for one in those)]:
+            self.looks += 1
             for key, state in (await persist(partial(self._messages.states, keys))).items():
                 for followed in self._followed.get(key, ()):
                     followed.state = state

@@ -18,6 +18,9 @@ from tests.http.world import open_served, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from datetime import datetime
+
+    import httpx2
 
     from tests.http.world import Served
 
@@ -33,7 +36,7 @@ class Calendar:
     def __init__(self) -> None:
         self.passed = timedelta()
 
-    def __call__(self) -> object:
+    def __call__(self) -> datetime:
         return utc_now() + self.passed
 
 
@@ -122,7 +125,7 @@ async def test_others_read_on_beside_one_with_a_number_that_never_was() -> None:
 async def test_what_is_not_kept_any_more_is_told() -> None:
     """`reset` tells from which number on there is something; with the rest a reader looks at `GET /v1/runs?since=`."""
     now = Calendar()
-    async with open_told(MemoryStore(now)) as (served, secret):  # type: ignore[arg-type]  # a clock
+    async with open_told(MemoryStore(now)) as (served, secret):
         now.passed = KEEP_NEWS + timedelta(hours=1)
         assert any(await served.store.tidy())
         async with open_line(served.url, secret, **after("3")) as line:
@@ -146,7 +149,7 @@ async def test_what_is_not_kept_any_more_is_told() -> None:
 async def test_a_number_that_cannot_be_is_refused(last: str) -> None:
     """422 with what was expected, and no stream."""
     async with open_served() as served, served.client(await served.secret("read")) as client:
-        answer = await client.get("/v1/notifications/stream", headers={"Last-Event-ID": last.encode()})
+        answer = await client.get("/v1/notifications/stream", headers={b"Last-Event-ID": last.encode()})
         assert answer.status_code == 422
         assert "Last-Event-ID" in str(problem_of(answer))
 
@@ -170,7 +173,7 @@ async def test_a_notification_says_all_about_a_run() -> None:
     ):
         await first(line, 1)
         good, bad = await make_jobs(client, 1), await make_jobs(client, 1, "fail")
-        for job, kind in ((*good, "run.completed"), (*bad, "run.failed")):
+        for job, kind in ((good[0], "run.completed"), (bad[0], "run.failed")):
             await fire([client], [job], 1)
             began, over = (event.data for event in await events_of(line, 2))
             run = (await client.get(f"/v1/runs/{over['run_id']}")).json()
@@ -213,12 +216,12 @@ async def test_runs_are_found_again_after_a_gap() -> None:
         assert {run["started_at"] for run in late} == set(started[4:])
 
 
-async def paged(client: object, limit: int) -> set[str]:
+async def paged(client: httpx2.AsyncClient, limit: int) -> set[str]:
     """All runs, as a client reads them that follows `next`; one that never ends is found out."""
     seen: set[str] = set()
     since = "0"
     for _ in range(100):
-        page = (await client.get("/v1/runs", params={"since": since, "limit": limit})).json()  # type: ignore[attr-defined]
+        page = (await client.get("/v1/runs", params={"since": since, "limit": limit})).json()
         seen |= {run["id"] for run in page["items"]}
         if page["next"] is None:
             return seen
