@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from hypercorn.events import Event
     from hypercorn.trio.worker_context import WorkerContext
 
-LINGER_S = 1.0
+LINGER_S = 0.5
+"""For a peer to take the answer, after which nobody listens to what else it sends."""
 SLICE = 65_536
 """A peer has the whole time for each piece of so many bytes: one that reads slowly is not one that does not read."""
 
@@ -95,11 +96,15 @@ class Tasks(TaskGroup):
 
     async def spawn_app(self, app: Any, config: Config, scope: Any, send: Any) -> Any:
         put, get = trio.open_memory_channel[Any](config.max_app_queue_size)
+        over = False
 
         async def hand(event: Any) -> None:
+            nonlocal over
             if event["type"] != "http.disconnect":
-                await put.send(event)
+                if not over:
+                    await put.send(event)
                 return
+            over = True
             while True:  # this must be heard: what is left of the body matters to nobody any more
                 try:
                     put.send_nowait(event)
@@ -134,6 +139,7 @@ class Connection(TCPServer):
         super().__init__(app, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]  # no TLS
         self.connections = connections
         self._over = False
+        self._gone = trio.Event()
 
     async def run(self) -> None:
         try:
@@ -154,6 +160,7 @@ class Connection(TCPServer):
                 )
                 await self.idle_task.restart(tasks, self._idle_timeout)
                 await self._read_data()
+                await self.idle_task.stop()  # else a peer that has left would count until its idle time is over
         finally:
             await self._close()
 
@@ -167,6 +174,7 @@ class Connection(TCPServer):
                 await self.protocol.handle(RawData(bytes(data)))
             if not data:
                 break
+        self._gone.set()
         await self.protocol.handle(Closed())
 
     async def protocol_send(self, event: Event) -> None:
@@ -186,7 +194,7 @@ class Connection(TCPServer):
         with trio.move_on_after(LINGER_S):
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
                 await self.stream.send_eof()
-            await self.context.terminated.wait()
+            await self._gone.wait()
         await self._close()
 
     async def _sent(self, data: bytes) -> bool:
@@ -196,8 +204,8 @@ class Connection(TCPServer):
                 with self.connections.sending() as soon:
                     try:
                         await self.stream.send_all(data[place : place + SLICE])
-                    except (trio.BrokenResourceError, trio.ClosedResourceError):
-                        return False
+                    except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
+                        return False  # gone, or being closed by another task
                 if soon.cancelled_caught:
                     return False
         return True
