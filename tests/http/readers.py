@@ -139,6 +139,8 @@ class Reader:
     secret: str
     cuts: Random | None = None
     """When it is cut off, if it is."""
+    longest: int = 20_000
+    """After so many bytes at the latest."""
     last: int | None = None
     seen: list[int] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -161,7 +163,7 @@ class Reader:
                 await trio.sleep(0.05)
 
     async def _read(self, line: Line) -> None:
-        left = None if self.cuts is None else self.cuts.randint(1, 20_000)
+        left = None if self.cuts is None else self.cuts.randint(1, self.longest)
         while not line.end and left != 0:
             most = 65_536 if self.cuts is None else self.cuts.randint(1, 2_000)
             if left is not None:

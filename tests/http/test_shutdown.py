@@ -224,7 +224,7 @@ async def test_streams_end_with_their_token(live: Store, tmp_path: Path, end: Ca
             async with served.client(one) as client:
                 await fire([client], await make_jobs(client, 1), 1)
         assert (await bystander.until("notification")).data["kind"] == "run.started"
-        assert {event.kind for rest in rests for event in rest} <= {"delta"}
+        assert {event.kind for rest in rests for event in rest} <= {"delta", "hint", "clear"}
 
 
 async def test_nothing_is_told_after_a_revocation_was_confirmed() -> None:
