@@ -65,7 +65,8 @@ async def serve(
                         task_status.started()
                         await stop.wait()
                         accepting.cancel_scope.cancel()
-                    await context.terminated.set()
+                    await context.terminated.set()  # before streams end: no connection is kept for another request
+                    streams.close()
                     watching.start_soon(cut_after_grace)
                 watching.cancel_scope.cancel()
 
@@ -80,7 +81,6 @@ async def serve(
         try:
             await trio.sleep_forever()
         finally:
-            streams.close()
             stop.set()
 
 
