@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         MessageState,
         NewToken,
         Note,
+        OwnKey,
         Reading,
         Receipt,
         Reply,
@@ -100,8 +101,8 @@ class InUse(CannotOpen):
 class MessageStore(Protocol):
     """Inbox and outbox, as the holder of a lease sees them.
 
-    Without the lease, or when it is over, only `accept` without a cursor and `standings` work. Every other verb then
-    changes nothing and answers as if there were nothing to do: no messages, no replies, False.
+    Without the lease, or when it is over, only `accept` without a cursor, `standings` and `states` work. Every other
+    verb then changes nothing and answers as if there were nothing to do: no messages, no replies, False.
     """
 
     async def accept(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> tuple[Receipt, ...] | None:
@@ -150,6 +151,9 @@ class MessageStore(Protocol):
 
     async def standings(self, sessions: Collection[SessionKey]) -> Mapping[SessionKey, Standing]:
         """How the messages of each of these sessions are to be treated."""
+
+    async def states(self, keys: Collection[OwnKey]) -> Mapping[OwnKey, MessageState]:
+        """How the messages of these deliveries are. Left out is what was never delivered, or is forgotten."""
 
     async def outbox(self, limit: int, skip: Collection[Address] = ()) -> tuple[Reply, ...]:
         """What is still to be sent, but for these addresses: urgent replies first, then in order."""

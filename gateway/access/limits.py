@@ -1,4 +1,4 @@
-"""How much the API bears from one asker. The tests ask for less, so that nobody has to wait."""
+"""How much the API bears, and how long it waits. The tests ask for less, so that nobody has to wait."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ class Limits:
     wrong_rate: float = 0.5
     wrong_burst: float = 20
     """Wrong tokens from one address: twenty at once, then one every two seconds."""
+    connections: int = 2_000
+    per_address: int = 1_200
+    idle_s: float = 10.0
+    """For the head of a request, and between two of them."""
+    send_s: float = 10.0
+    """For a peer to take something of what was sent to it."""
+    grace_s: float = 1.0
+    """For what is under way when the server ends."""
 
 
 USUAL_LIMITS = Limits()

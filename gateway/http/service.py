@@ -12,7 +12,8 @@ import trio
 
 from gateway.addresses import is_any, is_ip, is_loopback
 from gateway.http.app import make_app
-from gateway.http.server import Connections, serve
+from gateway.http.connection import Connections
+from gateway.http.server import serve
 from gateway.local import Local, announced
 from gateway.office import Office
 from gateway.supervisor import keep_running, plain
@@ -36,12 +37,14 @@ async def run(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keep_running, office.news.run, failed)
         nursery.start_soon(keep_running, office.streams.watch, failed)
+        nursery.start_soon(keep_running, office.followers.watch, failed)
         nursery.start_soon(keep_running, office.pulse.run, failed)
         nursery.start_soon(office.lag.run)
-        connections = Connections()
+        connections = Connections(office.limits)
         office.connected = connections.counts
+        app = make_app(office, host)
         bound = await nursery.start(
-            partial(serve, make_app(office, host), office.streams, host, port, connections=connections)
+            partial(serve, app, office.streams, host, port, limits=office.limits, connections=connections)
         )
         url = f"http://{reachable(host)}:{bound}"
         with announced(directory, Local(url, token, os.getpid())):

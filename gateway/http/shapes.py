@@ -24,6 +24,8 @@ from cron.schedule import schedule_of
 from store.records import DropPolicy, QueueMode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from store.jobs import Job, Notification, Run, Trigger
     from store.records import ApiToken, Line, Session, Tenant, Worker
 
@@ -287,6 +289,10 @@ class Notification_(BaseModel):
     run_id: str | None
     agent_id: str | None
     status: str | None
+    started_at: str | None = None
+    completed_at: str | None = None
+    result_summary: str | None = None
+    error_message: str | None = None
     data: dict[str, Any]
 
 
@@ -391,8 +397,18 @@ def notification_shape(one: Notification) -> Notification_:
         run_id=news.run or None,
         agent_id=None if agent is None else str(agent),
         status=None if status is None else str(status),
+        started_at=text_in(news.data, "started_at") or (stamp(one.at) if news.kind == "run.started" else None),
+        completed_at=text_in(news.data, "completed_at"),
+        result_summary=text_in(news.data, "result_summary"),
+        error_message=text_in(news.data, "error_message"),
         data=dict(news.data),
     )
+
+
+def text_in(data: Mapping[str, object], name: str) -> str | None:
+    """What is kept under this name, if it is a text."""
+    value = data.get(name)
+    return value if isinstance(value, str) else None
 
 
 # ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────────

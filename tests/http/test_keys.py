@@ -12,8 +12,6 @@ from gateway.clock import utc_now
 from store.files import open_json
 from tests.http.calls import kept, something_of_everything
 from tests.http.look import everything
-from tests.http.stores import opening as opening
-from tests.http.stores import whole as whole
 from tests.http.world import open_served, problem_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,6 @@ from gateway.persist import persist
 from store.jobs import TriggerKind
 from store.records import Role, Said, SessionKey
 from tests.http.calls import kept, make_schedule, one_run, until
-from tests.http.stores import opening as opening
-from tests.http.stores import whole as whole
 from tests.http.world import open_served, problem_of
 
 if TYPE_CHECKING:

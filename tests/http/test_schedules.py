@@ -14,8 +14,6 @@ from gateway.persist import persist
 from gateway.stores import data_directory
 from tests.http.calls import kept, something_of_everything, until
 from tests.http.look import everything
-from tests.http.stores import opening as opening
-from tests.http.stores import whole as whole
 from tests.http.world import open_served, problem_of
 
 if TYPE_CHECKING:

@@ -8,8 +8,6 @@ import trio
 
 from store.records import Role, Said, SessionKey
 from tests.http.calls import kept, something_of_everything, until
-from tests.http.stores import opening as opening
-from tests.http.stores import whole as whole
 from tests.http.world import open_served, problem_of
 
 if TYPE_CHECKING:

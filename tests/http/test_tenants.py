@@ -14,8 +14,6 @@ from gateway.http.table import ACCESS
 from gateway.persist import persist
 from tests.http.calls import CALLS, first_event, kept, one_run, something_of_everything, until
 from tests.http.look import everything, rows
-from tests.http.stores import opening as opening
-from tests.http.stores import whole as whole
 from tests.http.world import open_served, problem_of
 
 if TYPE_CHECKING:

@@ -17,8 +17,6 @@ from gateway.clock import utc_now
 from store.memory import MemoryStore
 from tests.http.calls import first_event, kept, until
 from tests.http.look import everything
-from tests.http.stores import opening as opening
-from tests.http.stores import whole as whole
 from tests.http.world import open_served, open_served_without_gateway, problem_of
 
 if TYPE_CHECKING:

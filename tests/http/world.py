@@ -81,7 +81,12 @@ class Served:
 
 @asynccontextmanager
 async def open_served(
-    store: Store | None = None, place: Path | None = None, limits: Limits = USUAL_LIMITS, **variables: object
+    store: Store | None = None,
+    place: Path | None = None,
+    limits: Limits = USUAL_LIMITS,
+    *,
+    deadline_s: float = DEADLINE_S,
+    **variables: object,
 ) -> AsyncIterator[Served]:
     """A whole gateway with its demo agents, as `goclaw run` has it, and its API on a free port."""
     with TemporaryDirectory() as own:
@@ -94,7 +99,7 @@ async def open_served(
 
         setup = Setup(settings, read_catalog(settings), limits=limits)
         opened = Opened(store or MemoryStore(utc_now), "test", ALONE_LEASE)
-        with trio.fail_after(DEADLINE_S):
+        with trio.fail_after(deadline_s):
             async with (
                 working(setup, opened, [], lambda holder: None, serving=serving) as at_work,
                 trio.open_nursery() as clients,

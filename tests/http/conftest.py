@@ -1,5 +1,3 @@
-"""Each kind of store in turn: `from tests.http.stores import opening, whole` brings the fixtures."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
