@@ -81,6 +81,8 @@ async def test_the_same_key_for_another_request_is_refused(whole: Store, kind: s
     async with open_served(whole) as served, served.client(await served.secret()) as client:
         owned = await something_of_everything(served, "default")
         first = kept(await send(client, owned, kind, "k"))
+        assert served.office.gateway is not None
+        await served.office.gateway.drained()  # what a stop is answered with is kept too
         before = await everything(whole)
         answer = await send(client, owned, kind, "k", other=True)
         assert (answer.status_code, problem_of(answer)["code"]) == (422, "key-reused")
