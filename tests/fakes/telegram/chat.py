@@ -84,6 +84,7 @@ class Chat(Room):
         if forward_of is not None:
             told["forward_origin"] = self._origin(forward_of)
         answered = None if reply_to is None else self._at(reply_to)
+        told = {key: value for key, value in told.items() if value is not None}
         message = self.add({**self.sender(by), **self.placed(answered, thread), **told}, by_bot=False)
         self.tell_message(message)
         return message

@@ -70,7 +70,8 @@ class Room:
     """Whether the members, and so the bot, have the right to send messages."""
     upgraded_to: int | None = None
     upgraded_from: int | None = None
-    _last_id: int = 0
+    _last_id: int = 1
+    """Of a supergroup or channel; its first message says that it was made."""
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.id} {self.title!r}>"

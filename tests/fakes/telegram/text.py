@@ -31,6 +31,7 @@ MARK = "\uffff"
 """Stands where a character will be dropped; it is no character, so no text has it."""
 DROPPED = re.compile("[\r\u2028-\u202e\u0333\u033f\u030a]")
 BLANKED = re.compile("[\x00-\x09\x0b-\x1f]")
+INVISIBLE = re.compile("[\\s\u200b-\u200f\u2060\ufeff\u00ad]*")
 PATTERNS = (
     (
         "url",
@@ -61,6 +62,8 @@ def settle(text: str, entities: Sequence[Entity]) -> tuple[str, list[Entity]]:
     given = [read(entity) for entity in entities]
     kept = check(text, [entity for entity in given if entity["type"] in GIVEN])
     text, kept = trim(*clean(text, kept))
+    if INVISIBLE.fullmatch(text):
+        return "", []
     found = [entity for entity in detect(text) if not any(overlap(entity, other) for other in kept if hides(other))]
     return text, ordered([*kept, *found])[:MOST_ENTITIES]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
 HERE = ("127.0.0.1", "localhost", "::1")
 CONNECTIONS = 40
+TRUSTED = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 TIMEOUT_S = 60.0
 LONGEST_RETRY_S = 60.0
 
@@ -86,7 +88,7 @@ class Webhook:
 
     async def run(self) -> None:
         async with (
-            httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client,
+            httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False, verify=TRUSTED) as client,
             trio.open_nursery() as nursery,
         ):
             while True:
