@@ -82,6 +82,7 @@ class Polls:
 
     async def _conflict(self, why: str) -> None:
         self.conflicts += 1
+        self._world.note()
         now = trio.current_time()
         if now < self._next_conflict_at:
             await trio.sleep(self.conflict_pause_s)

@@ -77,6 +77,11 @@ class Webhook:
         return "Webhook was deleted" if was else "Webhook is already deleted"
 
     @property
+    def busy(self) -> frozenset[int | None]:
+        """The chats for which an update is under way."""
+        return frozenset(self._busy)
+
+    @property
     def info(self) -> dict[str, Any]:
         waiting = len(self._world.updates.pending)
         told = {"url": self.url, "has_custom_certificate": False, "pending_update_count": waiting, **self._error}
@@ -95,6 +100,7 @@ class Webhook:
                 await self._world.until(lambda: self._due() is not None)
                 if (update := self._due()) is not None:
                     self._busy.add(update.chat_id)
+                    self._world.note()
                     nursery.start_soon(self._deliver, client, update)
 
     def _due(self) -> Update | None:

@@ -161,7 +161,9 @@ class World:
         return trouble
 
     def meets(self, request: Request) -> Trouble | None:
-        return next((trouble for trouble in self.troubles if trouble.meets(request)), None)
+        met = next((trouble for trouble in self.troubles if trouble.meets(request)), None)
+        self.note()
+        return met
 
     def release(self) -> None:
         """All trouble ends; what hangs goes on."""

@@ -97,7 +97,7 @@ async def test_a_chat_that_hangs_holds_up_no_other() -> None:
     async with hooked() as (place, hook):
         hook.held[7] = trio.Event()
         await place.chat.says(place.ann, "stuck")
-        await place.api.until(lambda: place.api.webhook._busy)
+        await place.api.until(lambda: place.api.webhook.busy)
         await place.team.says(place.ben, "free")
         await place.api.until(lambda: place.api.webhook.deliveries)
         assert [update.chat_id for update in place.api.updates.pending] == [7]
