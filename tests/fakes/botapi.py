@@ -90,6 +90,7 @@ async def furnish(api: BotApi) -> None:
     api.private(ben)
     team = api.group(TEAM, "Team", [ben], owner=ann, forum=True)
     await team.opens_topic("Plans", by=ann)
+    api.updates.drop()  # the bot begins with nothing to read
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ import orjson
 import trio
 
 from tests.fakes.telegram import trouble as troubles
+from tests.fakes.telegram.files import KINDS
+from tests.fakes.telegram.room import ACTION_LASTS_S
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -28,12 +30,14 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).with_name("page.html")
 LONGEST_WAIT_S = 25.0
-KINDS = {"refuse": troubles.Refuse, "drop": troubles.Drop, "hang": troubles.Hang, "slow": troubles.Slow}
+TROUBLES = {"refuse": troubles.Refuse, "drop": troubles.Drop, "hang": troubles.Hang, "slow": troubles.Slow}
 
 
 async def answer(api: BotApi, http: HttpRequest) -> Answer:
     from tests.fakes.telegram.server import Answer
 
+    if http.headers.get("host", "").rpartition(":")[0] not in ("127.0.0.1", "localhost"):
+        return Answer(421, orjson.dumps({"error": "this is served on loopback only"}))
     route = (http.method, http.path)
     if route == ("GET", "/"):
         return Answer(200, PAGE.read_bytes(), "text/html; charset=utf-8")
@@ -60,6 +64,7 @@ async def answer(api: BotApi, http: HttpRequest) -> Answer:
 
 def state(api: BotApi) -> dict[str, Any]:
     told = {"version": api.version, "bot": api.bot.json, "webhook": api.webhook.info, **api.statistics()}
+    told["polling"] = bool(api.open_polls)
     people = [person.json for person in api.people.values() if person is not api.bot]
     return {**told, "people": people, "chats": [chat_json(api, chat) for chat in api.chats.values()]}
 
@@ -72,14 +77,18 @@ def chat_json(api: BotApi, chat: Chat) -> dict[str, Any]:
         "title": chat.title,
         "members": members,
         "topics": topics,
-        "typing": chat.actions[-1].action if chat.typing else None,
-        "typing_thread": chat.actions[-1].thread if chat.typing else None,
+        "typing": typing(api, chat) if chat.typing else None,
         "draft": chat.drafts[-1].text if chat.drafts and fresh(api, chat) else None,
         "menus": {str(number): api.menu(chat, api.people[number]) for number in members},
         "bot_is": chat.bot_is,
         "upgraded_to": chat.upgraded_to,
-        "messages": [message_json(message) for message in chat.messages.values()],
+        "messages": [message_json(api, message) for message in chat.messages.values()],
     }
+
+
+def typing(api: BotApi, chat: Chat) -> dict[str, Any]:
+    last = chat.actions[-1]
+    return {"action": last.action, "thread": last.thread, "left_s": last.at + ACTION_LASTS_S - api.now()}
 
 
 def fresh(api: BotApi, chat: Chat) -> bool:
@@ -89,10 +98,18 @@ def fresh(api: BotApi, chat: Chat) -> bool:
     return not written and api.now() < draft.at + 30
 
 
-def message_json(message: Message) -> dict[str, Any]:
+def message_json(api: BotApi, message: Message) -> dict[str, Any]:
     versions = [{"at": version.at, "text": version.text} for version in message.versions]
     told = {"by_bot": message.by_bot, "reactions": message.reactions, "deleted": message.deleted, "at": message.at}
-    return {**message.json, **told, "versions": versions}
+    return {**message.json, **told, "versions": versions, "kind": message.kind, "file": file_json(api, message)}
+
+
+def file_json(api: BotApi, message: Message) -> dict[str, Any] | None:
+    if message.kind not in KINDS:
+        return None
+    carried = message.json[message.kind]
+    file = api.files.get((carried[-1] if isinstance(carried, list) else carried)["file_id"])
+    return {"name": file.name, "size": len(file.content), "url": f"{api.base_file_url}{api.token}/{file.path}"}
 
 
 def request_json(request: Any) -> dict[str, Any]:
@@ -182,7 +199,7 @@ async def trouble(api: BotApi, body: dict[str, Any]) -> Any:
     kind = body.pop("kind")
     if isinstance(kind, dict):
         ((name, how),) = kind.items()
-        kind = troubles.flooded(how) if name == "flood" else KINDS[name](**how)
+        kind = troubles.flooded(how) if name == "flood" else TROUBLES[name](**how)
     api.trouble(kind, body.pop("method", "*"), **body)
 
 
