@@ -68,7 +68,12 @@ class Bucket:
 
     def wait(self, now: float, number: int) -> float:
         """How long until that many more fit in."""
-        return max(0.0, max(self.full_at, now) + (number - self.burst) * self.seconds - now) if self.seconds else 0.0
+        if not self.seconds:
+            return 0.0
+        ahead = (
+            min(number, self.burst) - self.burst
+        )  # an album that is larger than the burst comes in at once, or never
+        return max(0.0, max(self.full_at, now) + ahead * self.seconds - now)
 
     def take(self, now: float, number: int) -> None:
         self.full_at = max(self.full_at, now) + number * self.seconds

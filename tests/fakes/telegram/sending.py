@@ -103,10 +103,16 @@ def present(world: World, request: Request) -> Chat:
 def find_chat(world: World, key: Any) -> Chat:
     if key in (None, ""):
         raise bad("chat_id is empty")
-    for chat in world.chats.values():
-        if key == chat.id or (isinstance(key, str) and not chat.private and key.lower() == f"@{chat.username}".lower()):
-            return chat
-    raise bad("chat not found")
+    found = world.chats.get(key) if isinstance(key, int) else named(world, str(key))
+    if found is None:
+        raise bad("chat not found")
+    return found
+
+
+def named(world: World, name: str) -> Chat | None:
+    """Groups and channels may have a name; persons cannot be found by theirs."""
+    public = (chat for chat in world.chats.values() if chat.username and not chat.private)
+    return next((chat for chat in public if f"@{chat.username}".lower() == name.lower()), None)
 
 
 def thread(chat: Chat, request: Request) -> int | None:

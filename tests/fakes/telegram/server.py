@@ -114,6 +114,7 @@ class BotApi(World):
     async def _ask(self, line: Line, http: HttpRequest, token: str, method: str) -> bool:
         request = Request(len(self.requests) + 1, method, self.now())
         self.requests.append(request)
+        self.open.append(request)
         answered = False
 
         async def watch(scope: trio.CancelScope) -> None:
@@ -127,6 +128,7 @@ class BotApi(World):
                 nursery.cancel_scope.cancel()
         finally:
             request.ended = self.now()
+            self.open.remove(request)
             self.note()
         return answered
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tests.fakes.telegram.message import Message
     from tests.fakes.telegram.request import Request
+    from tests.fakes.telegram.room import Kind as ChatKind
     from tests.fakes.telegram.updates import Update
 
 
@@ -39,6 +40,8 @@ class World:
         self.troubles: list[Trouble] = []
         self.requests: list[Request] = []
         """What the bot asked, in the order in which it came, refused or not."""
+        self.open: list[Request] = []
+        """Those of them that have no answer yet."""
         self.files = Files()
         self.menus = Menus()
         self.pace = Pace(limits, now)
@@ -91,8 +94,8 @@ class World:
         stands |= {person.id: "administrator" for person in admins}
         if owner is not None:
             stands[owner.id] = "creator"
-        kind = "supergroup" if chat_id < SUPERGROUPS else "group"
-        return self.add_chat(Chat(self, chat_id, kind, title, username, forum, stands, bot_is=bot_is))  # type: ignore[arg-type]
+        kind: ChatKind = "supergroup" if chat_id < SUPERGROUPS else "group"
+        return self.add_chat(Chat(self, chat_id, kind, title, username, forum, stands, bot_is=bot_is))
 
     def channel(self, chat_id: int, title: str, *, username: str | None = None) -> Chat:
         """The bot is an administrator of it."""
@@ -178,7 +181,7 @@ class World:
     @property
     def open_polls(self) -> list[Request]:
         """The getUpdates that wait now."""
-        return [request for request in self.asked("getUpdates") if request.ended is None]
+        return [request for request in self.open if request.method.lower() == "getupdates"]
 
     def statistics(self) -> dict[str, Any]:
         return {

@@ -53,6 +53,15 @@ def test_a_chat_takes_one_a_second_after_a_few_at_once(clock: Clock) -> None:
     assert pace.most_within(7, 1.0) == 3
 
 
+def test_an_album_comes_in_at_once_and_is_paid_for(clock: Clock) -> None:
+    """However long it is; afterwards the chat waits until all of it is paid."""
+    pace = Pace(Limits(), clock)
+    pace.take(7, group=False, number=10)
+    assert taken(pace, 7) == 8
+    clock.now += 8
+    assert taken(pace, 7) == 0
+
+
 def test_a_group_takes_twenty_a_minute(clock: Clock) -> None:
     """However they are spread over it."""
     pace = Pace(Limits(), clock)
