@@ -2,6 +2,15 @@
 
 It is a Bot API server over HTTP on loopback that keeps the real one's rules, and the people who write to the bot.
 What a test needs is named here; how it works stands in `tests.fakes.telegram`.
+
+    async with open_botapi(limits=Limits(speed=10)) as api:
+        ann = api.person(7, "Ann")
+        chat = api.private(ann)
+        ...                                          # start the bot with api.token and api.address
+        await chat.says(ann, "hello")
+        await api.until(lambda: chat.texts == ["hi"])  # what is seen now; chat.last.versions is how it came to be
+        api.trouble("bad_gateway", "sendMessage", chat=chat, times=2)
+        await chat.press(chat.last, "Stop", by=ann)
 """
 
 from __future__ import annotations

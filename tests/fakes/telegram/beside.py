@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """``api`` may be looked at from here; whatever is done there goes through `run`."""
+    """``api`` may be looked at from here; whatever is done there goes through `run`, or `call` if it is not async."""
 
     api: BotApi
     _token: trio.lowlevel.TrioToken = field(repr=False)
@@ -38,6 +38,10 @@ class Beside:
     def run(self, act: Callable[..., Awaitable[T]], *arguments: Any, **options: Any) -> T:
         """Have it done there: ``run(chat.says, ann, "hello")``."""
         return trio.from_thread.run(partial(act, *arguments, **options), trio_token=self._token)
+
+    def call(self, act: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        """Have it done there: ``call(api.person, 7, "Ann")``."""
+        return trio.from_thread.run_sync(partial(act, *arguments, **options), trio_token=self._token)
 
     def until(self, true: Callable[[], object]) -> None:
         """Wait for a condition about that Telegram."""

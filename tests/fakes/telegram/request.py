@@ -16,6 +16,7 @@ class Request:
     """``at`` and ``ended`` are times of the double's clock, ``status`` 0 until there is an answer.
 
     ``done``: what was asked for happened. ``cut``: the client left before it had its answer.
+    A file that is fetched is asked for by the method `(download)`, with its ``path``.
     """
 
     number: int
@@ -27,6 +28,7 @@ class Request:
     done: bool = False
     cut: bool = False
     ended: float | None = None
+    path: str = ""
 
     def __repr__(self) -> str:
         return f"<{self.number} {self.method} {self.parameters} -> {self.status} {self.description}>"

@@ -41,6 +41,8 @@ BOT = Person(42, "Fake", "fake_bot", is_bot=True)
 MAX_BODY = 64 * 2**20
 METHODS = {**asking.METHODS, **sending.METHODS}
 JSON = "application/json"
+DOWNLOAD = "(download)"
+"""Stands for the method where a file is fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +95,12 @@ class BotApi(World):
         if where.startswith("/bot"):
             token, _, method = where.removeprefix("/bot").partition("/")
             return await self._ask(line, http, token, method)
-        answer = self._download(where) if where.startswith("/file/bot") else await control.answer(self, http)
+        if where.startswith("/file/bot"):
+            token, _, path = where.removeprefix("/file/bot").partition("/")
+            return await self._ask(line, http, token, DOWNLOAD, path)
+        answer = await control.answer(self, http)
         await line.whole(answer.status, answer.headers, answer.body)
         return True
-
-    def _download(self, where: str) -> Answer:
-        token, _, path = where.removeprefix("/file/bot").partition("/")
-        try:
-            self._check(token)
-            return Answer(200, self.files.download(path), "application/octet-stream")
-        except Failure as failure:
-            return failed(failure)
 
     def _check(self, token: str) -> None:
         if ":" not in token:
@@ -111,8 +108,8 @@ class BotApi(World):
         if token != self.token:
             raise Failure(401, "Unauthorized")
 
-    async def _ask(self, line: Line, http: HttpRequest, token: str, method: str) -> bool:
-        request = Request(len(self.requests) + 1, method, self.now())
+    async def _ask(self, line: Line, http: HttpRequest, token: str, method: str, path: str = "") -> bool:
+        request = Request(len(self.requests) + 1, method, self.now(), path=path)
         self.requests.append(request)
         self.open.append(request)
         answered = False
@@ -182,6 +179,8 @@ class BotApi(World):
             await trouble.released.wait()
         if isinstance(kind, Reply):
             return Answer(kind.status, kind.body, kind.content_type)
+        if isinstance(result, bytes):
+            return Answer(200, result, "application/octet-stream")
         told = {"ok": True, "result": result}
         return Answer(200, orjson.dumps({**told, "description": description} if description else told))
 
@@ -197,6 +196,8 @@ class BotApi(World):
                 return True, said
             case "deletewebhook":
                 return True, self.webhook.delete(request.given)
+            case _ if request.method == DOWNLOAD:
+                return self.files.download(request.path), ""
             case "getwebhookinfo":
                 return self.webhook.info, ""
             case name if name in METHODS:

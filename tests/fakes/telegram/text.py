@@ -33,12 +33,8 @@ DROPPED = re.compile("[\r\u2028-\u202e\u0333\u033f\u030a]")
 BLANKED = re.compile("[\x00-\x09\x0b-\x1f]")
 INVISIBLE = re.compile("[\\s\u200b-\u200f\u2060\ufeff\u00ad]*")
 PATTERNS = (
-    (
-        "url",
-        re.compile(
-            r"(?:https?://|www\.)[^\s<>\"]+[^\s<>\".,:;!?')\]]|\b[a-z0-9-]+\.(?:com|org|net|io|dev)\b(?:/\S*)?", re.I
-        ),
-    ),
+    ("url", re.compile(r"(?:https?://|www\.)[^\s<>\"]+[^\s<>\".,:;!?')\]]", re.IGNORECASE)),
+    ("url", re.compile(r"(?<![\w.@+-])[a-z0-9-]+\.(?:com|org|net|io|dev)\b(?:/\S*)?", re.IGNORECASE)),
     ("email", re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")),
     ("bot_command", re.compile(r"(?<![\w/<>@#.])/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?(?![\w/])")),
     ("mention", re.compile(r"(?<!\w)@[A-Za-z][A-Za-z0-9_]{3,31}\b")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -14,9 +14,6 @@ from telegram.request import HTTPXRequest
 
 from tests.fakes.telegram.beside import Remote, botapi_beside, botapi_process
 from tests.unit.fakes.telegram_bot import DEADLINE_S, HERE_ONLY, TrioBot
-
-if TYPE_CHECKING:
-    from tests.fakes.botapi import Chat
 
 TEAM = -1_001_000_000_001
 
@@ -112,8 +109,8 @@ async def test_the_page_is_served_and_only_here() -> None:
 def test_it_can_be_used_without_trio() -> None:
     """In a thread of its own, with the same Python API."""
     with botapi_beside() as beside:
-        ann = beside.api.person(7, "Ann")
-        chat: Chat = beside.api.private(ann, started=True)
+        ann = beside.call(beside.api.person, 7, "Ann")
+        chat = beside.call(beside.api.private, ann, started=True)
         beside.run(chat.says, ann, "hello")
         url = f"{beside.api.base_url}{beside.api.token}"
         with httpx.Client(**HERE_ONLY) as client:

@@ -120,6 +120,18 @@ async def test_a_slow_answer_is_an_answer() -> None:
         assert (await place.bot.send_message(7, "x")).text == "x"
 
 
+async def test_a_download_can_fail() -> None:
+    """As any method can; afterwards the file is there."""
+    async with here() as place:
+        said = await place.chat.says(place.ann, document=b"x" * 1000)
+        file = await place.bot.get_file(said.json["document"]["file_id"])
+        for kind in ("bad_gateway", "drop_mid"):
+            place.api.trouble(kind, "(download)")
+            with pytest.raises(NetworkError):
+                await file.download_as_bytearray()
+        assert len(await file.download_as_bytearray()) == 1000
+
+
 async def test_updates_whose_answer_is_lost_are_told_again() -> None:
     """The offset counted, the batch is still there."""
     async with here() as place:
