@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, get_args
 
@@ -49,7 +49,7 @@ class ChatDesk:
             after = changed(policy, words.lower().split())
         except ValueError as error:
             return f"{error}. {HOW}"
-        await self._keep(message, after)
+        after = await self._keep(message, policy, after)
         return f"{shown(self._settings, after)}\nThis counts from your next message on."
 
     async def tz(self, message: Message, words: str) -> str:
@@ -59,22 +59,25 @@ class ChatDesk:
             where = f"{policy.zone}, set for this chat" if policy.zone else f"{usual}, as everywhere here"
             return f"Times are in {where}. /tz Europe/Berlin changes it, /tz reset takes that back."
         if words.lower() == "reset":
-            await self._keep(message, replace(policy, zone=None))
+            await self._keep(message, policy, replace(policy, zone=None))
             return "This chat has no time zone of its own any more."
         try:
             zone = read_zone(words).key
         except ZoneError as error:
             told = str(error)
             return told[:1].upper() + told[1:] + ("" if told.endswith("?") else ".")
-        await self._keep(message, replace(policy, zone=zone))
+        await self._keep(message, policy, replace(policy, zone=zone))
         return f"Times in this chat are in {zone} from now on. What is scheduled already keeps its own."
 
     async def _policy(self, message: Message) -> SessionPolicy:
         known = await persist(partial(self._sessions.session, message.session))
         return SessionPolicy() if known is None else known.standing.policy
 
-    async def _keep(self, message: Message, policy: SessionPolicy) -> None:
-        await persist(partial(self._sessions.set_policy, message.session, policy))
+    async def _keep(self, message: Message, before: SessionPolicy, after: SessionPolicy) -> SessionPolicy:
+        """Only what is new: somebody may be setting something else at the same time."""
+        new = [one.name for one in fields(after) if getattr(after, one.name) != getattr(before, one.name)]
+        session = await persist(partial(self._sessions.set_policy, message.session, after, new))
+        return session.standing.policy
 
 
 def changed(policy: SessionPolicy, words: list[str]) -> SessionPolicy:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import trio
-
 from gateway.access.limits import USUAL_LIMITS, Limits
 from gateway.activity import Activity
 from gateway.clock import utc_now
@@ -60,8 +58,6 @@ class Office:
     """The one that works on messages, while this process has one."""
     serving: bool = False
     """A server is up in this process, whether or not the gateway has its turn."""
-    setting: trio.Lock = field(default_factory=trio.Lock)
-    """Held while what is set for a conversation is read and written: two who set different things both do."""
     beat_s: float = BEAT_S
     """How long a stream may be silent."""
     news: NewsRoom = field(init=False)

@@ -57,7 +57,7 @@ from store.rules import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
 
@@ -116,10 +116,11 @@ class MemoryStore:
         texts = {str(key): kept for key, kept in self.kept.items() if key.tenant == tenant}
         return tuple(texts[text] for text in sorted(texts) if text > after)[: at_most(limit)]
 
-    async def set_policy(self, key: SessionKey, policy: SessionPolicy) -> Session:
+    async def set_policy(self, key: SessionKey, policy: SessionPolicy, only: Collection[str] | None = None) -> Session:
         await trio.lowlevel.checkpoint()
         kept = self.keep(key)
-        return self.put_session(replace(kept, standing=replace(kept.standing, policy=policy)))
+        after = kept.standing.policy.changed(policy, only)
+        return self.put_session(replace(kept, standing=replace(kept.standing, policy=after)))
 
     async def remember(self, key: SessionKey, said: Sequence[Said]) -> int:
         await trio.lowlevel.checkpoint()

@@ -177,8 +177,12 @@ class SessionStore(Protocol):
     async def sessions(self, tenant: str, *, limit: int = 100, after: str = "") -> tuple[Session, ...]:
         """The tenant's sessions by their text forms, from the one after ``after`` on."""
 
-    async def set_policy(self, key: SessionKey, policy: SessionPolicy) -> Session:
-        """From the next message on the conversation is treated like this."""
+    async def set_policy(self, key: SessionKey, policy: SessionPolicy, only: Collection[str] | None = None) -> Session:
+        """From the next message on the conversation is treated like this.
+
+        With ``only``, the names of some of its fields, the others stay as they are then: whoever sets something else
+        at the same time takes nothing back.
+        """
 
     async def remember(self, key: SessionKey, said: Sequence[Said]) -> int:
         """Add lines to the transcript in one write; returns the number of the newest."""

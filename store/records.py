@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
 HIGHEST = 2**63 - 1
@@ -277,6 +277,10 @@ class SessionPolicy:
         ):
             if number is not None and (type(number) is not int or not least <= number <= MOST):
                 raise ValueError(f"{name} {number!r}: expected a whole number from {least} to {MOST}")
+
+    def changed(self, policy: SessionPolicy, only: Collection[str] | None) -> SessionPolicy:
+        """The other policy, or this one with some of the other's fields."""
+        return policy if only is None else replace(self, **{name: getattr(policy, name) for name in only})
 
 
 MOST = 1_000_000

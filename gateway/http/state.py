@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -45,7 +44,7 @@ from gateway.http.shapes import (
 from gateway.office import Office
 from gateway.persist import persist
 from gateway.timetable import LOOKED_AT
-from store.records import HIGHEST, DeliveryKey, Incoming, Session, SessionKey
+from store.records import HIGHEST, DeliveryKey, Incoming, Session, SessionKey, SessionPolicy
 
 router = APIRouter(route_class=GuardedRoute, tags=["gateway"])
 
@@ -236,12 +235,10 @@ async def set_policy(key: SessionId, asked: PolicyIn, me: Me, office: Room) -> S
     named = asked.model_dump(exclude_unset=True)
     if asked.zone is not None:
         named["zone"] = read_zone(asked.zone).key
-    async with office.setting:
-        found = await persist(partial(office.store.session, own))
-        if found is None:
-            raise not_found("session with this key", "GET /v1/sessions lists those that there are.")
-        policy = replace(found.standing.policy, **named)
-        return with_figures(office, await persist(partial(office.store.set_policy, own, policy)))
+    if await persist(partial(office.store.session, own)) is None:
+        raise not_found("session with this key", "GET /v1/sessions lists those that there are.")
+    changed = await persist(partial(office.store.set_policy, own, SessionPolicy(**named), tuple(named)))
+    return with_figures(office, changed)
 
 
 @router.post("/v1/sessions/{key}/stop", status_code=202, responses=documented(401, 403, 404, 422, 429, 503))

@@ -13,7 +13,7 @@ from store.files.verbs import Verbs
 from store.rules import at_most, check_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
     from store.files.decode import Kept
@@ -34,8 +34,8 @@ class JsonSessions(Verbs):
     async def sessions(self, tenant: str, *, limit: int = 100, after: str = "") -> tuple[Session, ...]:
         return await self.journal.do(lambda: self._sessions(tenant, limit, after))
 
-    async def set_policy(self, key: SessionKey, policy: SessionPolicy) -> Session:
-        return await self.journal.do(lambda: self._set_policy(key, policy))
+    async def set_policy(self, key: SessionKey, policy: SessionPolicy, only: Collection[str] | None = None) -> Session:
+        return await self.journal.do(lambda: self._set_policy(key, policy, only))
 
     async def remember(self, key: SessionKey, said: Sequence[Said]) -> int:
         return await self.journal.do(lambda: self._remember(key, said))
@@ -59,9 +59,10 @@ class JsonSessions(Verbs):
         texts = islice(self.tables.sessions_of.after(tenant, after), at_most(limit))
         return tuple([self.tables.sessions.rows[self.tables.by_text[text]].session for text in texts])
 
-    def _set_policy(self, key: SessionKey, policy: SessionPolicy) -> Session:
+    def _set_policy(self, key: SessionKey, policy: SessionPolicy, only: Collection[str] | None) -> Session:
         kept = self.keep(key)
-        standing = replace(kept.session.standing, policy=policy)
+        before = kept.session.standing
+        standing = replace(before, policy=before.policy.changed(policy, only))
         return self.put_session(kept, replace(kept.session, standing=standing))
 
     def _remember(self, key: SessionKey, said: Sequence[Said]) -> int:

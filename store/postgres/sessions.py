@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from store.postgres import rows
 from store.postgres.queries import load
+from store.records import SessionPolicy
 from store.rules import check_session, unknown_tenant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
     from store.postgres.database import Database
-    from store.records import Line, Said, Session, SessionKey, SessionPolicy
+    from store.records import Line, Said, Session, SessionKey
 
 SQL = load("sessions")
 
@@ -30,8 +31,9 @@ class PostgresSessions:
         found = await self.db.fetch(SQL["sessions"], tenant, after, rows.limit_of(limit))
         return await rows.records(found, rows.session)
 
-    async def set_policy(self, key: SessionKey, policy: SessionPolicy) -> Session:
+    async def set_policy(self, key: SessionKey, policy: SessionPolicy, only: Collection[str] | None = None) -> Session:
         check_session(key)
+        policy = SessionPolicy().changed(policy, only)  # all that a session which there was not gets
         row = await self.db.first(
             SQL["set_policy"],
             self.now(),
@@ -43,6 +45,7 @@ class PostgresSessions:
             policy.debounce_ms,
             policy.max_concurrent,
             policy.zone,
+            None if only is None else list(only),
         )
         if row is None:
             raise unknown_tenant(key.tenant)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from store.records import NewToken, WorkerStatus
+from store.records import NewToken, SessionPolicy, WorkerStatus
 from tests.contract.machine import StoreMachine
 from tests.contract.pools import (
     MOMENT,
@@ -28,13 +29,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from store.records import Reading, Said, SessionKey, SessionPolicy
+    from store.records import Reading, Said, SessionKey
 
 
 class KeepingRules(StoreMachine):
     @rule(key=sessions, policy=policies)
     def set_policy(self, key: SessionKey, policy: SessionPolicy) -> None:
         self.ask(lambda side: side.whole.set_policy(key, policy))
+
+    @rule(key=sessions, policy=policies, only=st.sets(st.sampled_from([one.name for one in fields(SessionPolicy)])))
+    def set_some_of_a_policy(self, key: SessionKey, policy: SessionPolicy, only: set[str]) -> None:
+        self.ask(lambda side: side.whole.set_policy(key, policy, only))
 
     @rule(key=sessions, words=said)
     def remember(self, key: SessionKey, words: Sequence[Said]) -> None:

@@ -45,6 +45,16 @@ async def test_a_policy_is_kept_whole(whole: Store, wall: Wall) -> None:
         assert session == Session(HERE, Standing(policy), 0, 0, wall.time) == await whole.session(HERE)
 
 
+async def test_a_part_of_a_policy_leaves_the_others_alone(whole: Store) -> None:
+    """Two who set different things both do, whatever each had read before; what is set to None is cleared."""
+    await whole.set_policy(HERE, POLICY)
+    await whole.set_policy(HERE, SessionPolicy(cap=7), ["cap"])
+    await whole.set_policy(HERE, SessionPolicy(zone="Europe/Berlin"), ["zone", "debounce_ms"])
+    expected = replace(POLICY, cap=7, zone="Europe/Berlin", debounce_ms=None)
+    assert (await whole.set_policy(HERE, SessionPolicy(cap=1), [])).standing.policy == expected
+    assert (await whole.set_policy(THERE, SessionPolicy(cap=3), ["cap"])).standing.policy == SessionPolicy(cap=3)
+
+
 async def test_a_new_policy_leaves_the_rest_alone(whole: Store, store: MessageStore) -> None:
     """Figure and transcript of the session stay when its policy changes."""
     await store.settle("turn", await running(store, "a"), MessageState.DONE, [], words("a"), 0.5)

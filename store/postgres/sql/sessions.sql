@@ -9,7 +9,8 @@ SELECT * FROM sessions WHERE tenant_id = $1 AND session = $2
 SELECT * FROM sessions WHERE tenant_id = $1 AND session > $2 ORDER BY session LIMIT $3::bigint
 
 -- name: set_policy
--- $1 moment, $2 tenant, $3 session, $4.. policy. No answer if there is no such tenant.
+-- $1 moment, $2 tenant, $3 session, $4.. policy, $10 which of its fields (null: all). No answer if there is no such
+-- tenant.
 INSERT INTO sessions AS known (
     tenant_id, session, mode, cap, drops, debounce_ms, max_concurrent, zone, updated_at
 )
@@ -17,8 +18,15 @@ SELECT id, $3::text, $4::text, $5::bigint, $6::text, $7::bigint, $8::bigint, $9:
     coalesce($1::timestamptz, now())
 FROM tenants WHERE id = $2
 ON CONFLICT (tenant_id, session) DO UPDATE SET
-    mode = excluded.mode, cap = excluded.cap, drops = excluded.drops, debounce_ms = excluded.debounce_ms,
-    max_concurrent = excluded.max_concurrent, zone = excluded.zone, updated_at = excluded.updated_at
+    mode = CASE WHEN coalesce('mode' = ANY ($10::text[]), true) THEN excluded.mode ELSE known.mode END,
+    cap = CASE WHEN coalesce('cap' = ANY ($10), true) THEN excluded.cap ELSE known.cap END,
+    drops = CASE WHEN coalesce('drop' = ANY ($10), true) THEN excluded.drops ELSE known.drops END,
+    debounce_ms = CASE
+        WHEN coalesce('debounce_ms' = ANY ($10), true) THEN excluded.debounce_ms ELSE known.debounce_ms END,
+    max_concurrent = CASE
+        WHEN coalesce('max_concurrent' = ANY ($10), true) THEN excluded.max_concurrent ELSE known.max_concurrent END,
+    zone = CASE WHEN coalesce('zone' = ANY ($10), true) THEN excluded.zone ELSE known.zone END,
+    updated_at = excluded.updated_at
 RETURNING *
 
 -- name: remember
