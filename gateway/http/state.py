@@ -248,10 +248,20 @@ async def stop(key: SessionId, asked: StopIn, me: Me, office: Room, idempotency:
     await once(office, me, "stop", idempotency, str(own), asked)
     if own.channel == JOBS:
         return stop_job(office, own)
+    await check_known(office, own)
     delivery = DeliveryKey(CHANNEL, "", f"{me.token}:stop:{idempotency or uuid4().hex}")
     text = "/stopall" if asked.everything else "/stop"
     receipt = await office.hand_in(Incoming(delivery, own, me.name, text, admin=True, control=True))
     return Stopping(session=str(own), state=receipt.state)
+
+
+async def check_known(office: Office, own: SessionKey) -> None:
+    """The answer is said there, so nobody is to be written to who has never said anything."""
+    if own.channel == CHANNEL or await persist(partial(office.store.session, own)) is not None:
+        return
+    if office.gateway is not None and str(own) in office.gateway.scheduler.sessions:
+        return
+    raise not_found("session with this key", "GET /v1/sessions lists those that there are.")
 
 
 def stop_job(office: Office, own: SessionKey) -> Stopping:

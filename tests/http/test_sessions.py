@@ -65,6 +65,16 @@ async def test_a_policy_counts_from_the_next_message_on() -> None:
         await until(is_quiet)
 
 
+async def test_nobody_is_written_to_who_has_never_said_anything() -> None:
+    """A stop is answered in its conversation: one of another channel that never was is a 404, and nothing is sent."""
+    async with open_served() as served, served.client(await served.secret()) as client:
+        stranger = SessionKey("default", "main", "elsewhere", "bot", "42")
+        answer = await client.post(f"/v1/sessions/{stranger}/stop", json={})
+        assert (answer.status_code, problem_of(answer)["code"]) == (404, "not-found")
+        await served.store.remember(stranger, [Said(Role.USER, "x")])
+        assert (await client.post(f"/v1/sessions/{stranger}/stop", json={})).status_code == 202
+
+
 async def test_conversations_that_are_not_there_are_not_made() -> None:
     """Looking at, changing and forgetting one that never was is a 404, and leaves nothing behind."""
     async with open_served() as served, served.client(await served.secret()) as client:
