@@ -14,7 +14,7 @@ import httpx2
 import openai
 import trio
 
-from gateway.agents.models import Finished, TextPiece, calls_of, estimate, read_call
+from gateway.agents.models import Finished, TextPiece, calls_of, counted, estimate, read_call
 from gateway.agents.trouble import broken_off, not_understood, refusal, too_slow, unreachable
 from gateway.protocols import Usage
 from store.records import Role, Said
@@ -122,7 +122,7 @@ class _Answer:
     def take(self, chunk: Any) -> str | None:
         """The piece of text in a chunk, if there is one."""
         if chunk.usage is not None:
-            self.usage = Usage(int(chunk.usage.prompt_tokens or 0), int(chunk.usage.completion_tokens or 0))
+            self.usage = Usage(counted(chunk.usage.prompt_tokens), counted(chunk.usage.completion_tokens))
         if not chunk.choices:
             return None
         choice = chunk.choices[0]
