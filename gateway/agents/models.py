@@ -27,6 +27,8 @@ UNKNOWN_RESULT = "no result is known"
 NO_TEXT = "(no text)"
 CHARACTERS_PER_TOKEN = 4
 """A rough rule, for servers that do not count."""
+LARGEST_ANSWER = 2_000_000
+"""Characters of an answer, its calls included: many times what any model writes."""
 DEEPEST = 100
 """Objects and lists within each other."""
 LARGEST_WHOLE = 2**63 - 1
@@ -95,6 +97,19 @@ class ContextTooLong(AgentError):
 
 
 # ── from the wire ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Room:
+    """What one answer may fill. A server that has lost its way sends without end, and all of it would be kept."""
+
+    def __init__(self) -> None:
+        self._left = LARGEST_ANSWER
+
+    def take(self, piece: str) -> str:
+        self._left -= len(piece) + 1  # empty ones are not for free
+        if self._left < 0:
+            raise AgentError(f"the model answered with more than {LARGEST_ANSWER:,} characters; it was ended there")
+        return piece
 
 
 def read_call(call_id: str, name: str, raw: str) -> ToolCall:
