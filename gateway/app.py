@@ -147,15 +147,15 @@ async def open_gateway(settings: Settings, parts: Parts) -> AsyncIterator[Gatewa
     """A gateway that lives as long as the block."""
     store, quiet, process = parts.messages, Quiet(), uuid4().hex
     bus = Bus(parts.now)
-    tracer = Tracer(parts.now, parts.traces, bus)
+    tracer = Tracer(parts.now, parts.traces, bus, parts.redact)
     outbound = Outbound(
         store, parts.channels, quiet, turn_of=tracer.turn_of, delivered=tracer.delivered, failed=tracer.failed
     )
     endings = Endings(process, store, outbound, quiet, parts.redact)
-    toolbox = Toolbox(parts.crew, tracer, float(settings.session.run_timeout))
+    toolbox = Toolbox(parts.crew, tracer, float(settings.session.run_timeout), parts.redact)
     turns = Turns(process, store, parts.sessions, toolbox, outbound, endings)
     async with trio.open_nursery() as services:
-        supervisor = Supervisor(services, parts.now, changed=partial(tell_health, bus))
+        supervisor = Supervisor(services, parts.now, changed=partial(tell_health, bus), redact=parts.redact)
         if parts.traces is not None:
             supervisor.start("traces", parts.traces.run)
         supervisor.start("outbound", outbound.run)

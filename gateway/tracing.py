@@ -32,8 +32,15 @@ ANSWERED = 10_000
 class Tracer:
     """Without ``traces`` nothing is kept: runs have ids all the same. Without a ``bus`` nobody is told."""
 
-    def __init__(self, now: Callable[[], datetime], traces: Traces | None = None, bus: Bus | None = None) -> None:
+    def __init__(
+        self,
+        now: Callable[[], datetime],
+        traces: Traces | None = None,
+        bus: Bus | None = None,
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self._now = now
+        self._redact = redact
         self.traces = traces
         self._bus = bus
         self._answering: dict[int, tuple[str, str]] = {}
@@ -68,7 +75,7 @@ class Tracer:
         except BaseException as error:
             status = status_of(run)
             slot.end("failed" if status == "failed" else "cancelled")
-            trace.close(status, "" if status == "cancelled" else one_line(error))
+            trace.close(status, "" if status == "cancelled" else self._redact(one_line(error)))
             raise
         else:
             slot.end()

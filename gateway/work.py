@@ -105,7 +105,7 @@ async def working(
         office = make_office(settings, store, setup.catalog.agents, token)
         async with (
             open_crew(settings, setup.catalog) as crew,
-            jobs_meanwhile(settings, crew, cron) as meanwhile,
+            jobs_meanwhile(setup, crew, cron) as meanwhile,
             open_api(office, token, serving) as api,
             tenure(store, opened.owner, opened.lease_span, partial(wait, waiting, meanwhile)) as lease,
             open_gateway(
@@ -238,10 +238,11 @@ class Meanwhile:
 
 
 @asynccontextmanager
-async def jobs_meanwhile(settings: Settings, crew: Crew, cron: CronParts) -> AsyncIterator[Meanwhile]:
+async def jobs_meanwhile(setup: Setup, crew: Crew, cron: CronParts) -> AsyncIterator[Meanwhile]:
+    settings = setup.settings
     async with trio.open_nursery() as services:
         async with open_scheduler(settings.lane.model_dump()) as scheduler:
-            toolbox = Toolbox(crew, Tracer(utc_now), float(settings.session.run_timeout))
+            toolbox = Toolbox(crew, Tracer(utc_now), float(settings.session.run_timeout), setup.redact)
             runner = LaneRunner(scheduler, toolbox, cron.store)
             # A name of its own: when the wait is over, the gateway's cron begins before this one has ended.
             parts = replace(cron, worker=f"{cron.worker}:waiting")
