@@ -95,6 +95,12 @@ class Outbound:
     def channel(self, name: str) -> Channel | None:
         return self._channels.get(name)
 
+    def clear(self, session: SessionKey, message: int) -> None:
+        """Nothing of the work on this message is to be seen any more."""
+        channel, turn = self.channel(session.channel), self._turn_of([message])
+        if channel is not None and turn:
+            channel.clear(session, turn)
+
     async def run(self) -> None:
         """For ever. What an earlier run left behind is taken up from the store."""
         self._forget()
