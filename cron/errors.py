@@ -12,6 +12,7 @@
     ├── AlreadyRunning          a second start
     ├── SchedulerShutdownError  runs outlasted the shutdown
     ├── JobNotFound             no such job in this tenant
+    ├── JobEnded                there is nothing left to pause or resume
     ├── QuotaReached            as many jobs as are allowed
     ├── AgentMissing            the job's agent is not there
     ├── PermanentFailure        a run that failed and need not be tried again
@@ -139,6 +140,15 @@ class JobNotFound(CronError):
         super().__init__(f"schedule #{id} not found", tenant=tenant, id=id)
         self.tenant = tenant
         self.id = id
+
+
+class JobEnded(CronError):
+    code = "job-ended"
+
+    def __init__(self, id: int, status: str) -> None:
+        super().__init__(f"schedule #{id} has ended ({status}): make it anew", id=id, status=status)
+        self.id = id
+        self.status = status
 
 
 class QuotaReached(CronError):

@@ -138,11 +138,22 @@ class CronJobs:
         self._poke()
         return job
 
-    async def edit(self, tenant: str, job: int, *, when: str | Schedule | None = None, **changes: Any) -> Job:
+    async def edit(
+        self,
+        tenant: str,
+        job: int,
+        *,
+        when: str | Schedule | None = None,
+        turn: plans.Turn | None = None,
+        **changes: Any,
+    ) -> Job:
         """Other values for fields of `NewJob`, ``rules`` by their names, ``zone``; ``when`` for its schedule.
 
-        What is not named stays. It is checked and changed as it is then, under the job's lock.
+        What is not named stays. It is checked and changed as it is then, under the job's lock; with a ``turn`` it is
+        paused or resumed in the same write.
         """
+        if turn is not None:
+            self._check_until(turn.until)
         zone, rules = changes.pop("zone", ""), changes.pop("rules", {})
 
         def edit(spec: NewJob) -> NewJob:
@@ -157,17 +168,10 @@ class CronJobs:
             self._check_pace(after)
             return after
 
-        return await self._change(tenant, job, plans.edited(edit, self._new_id))
+        return await self._change(tenant, job, plans.edited(edit, self._new_id, turn))
 
     async def pause(self, tenant: str, job: int, reason: str = "", until: datetime | None = None) -> Job:
-        check_aware("until", until)
-        if until is not None and until <= self._now():
-            raise PastError(
-                f"a pause until {until:%Y-%m-%d %H:%M} is over already",
-                field="until",
-                value=str(until),
-                example="in 2 days",
-            )
+        self._check_until(until)
         decide = (
             plans.paused(reason, self._new_id) if until is None else plans.paused_until(until, reason, self._new_id)
         )
@@ -274,6 +278,16 @@ class CronJobs:
         check_spec(spec)
         self._check_pace(spec)
         return spec
+
+    def _check_until(self, until: datetime | None) -> None:
+        check_aware("until", until)
+        if until is not None and until <= self._now():
+            raise PastError(
+                f"a pause until {until:%Y-%m-%d %H:%M} is over already",
+                field="until",
+                value=str(until),
+                example="in 2 days",
+            )
 
     def _check_pace(self, spec: NewJob) -> None:
         """An agent may not schedule itself into a storm."""

@@ -339,7 +339,7 @@ def parse_command(line: str) -> ScheduleCommand:
         if number is None:
             raise misuse(line, f"usage: /{name} {verb} <id>, for example /{name} {verb} 42")
         return ScheduleCommand(verb, job_id=int(number[1]))
-    if re.fullmatch(r"#?[0-9]+[.!?]*", argument) and verb not in COUNTING:
+    if re.fullmatch(r"#?[0-9]+[.!?]*", argument) and ":" not in verb and verb not in COUNTING:
         raise misuse(line, f"there is no /{name} {verb[:32]}: expected {', '.join(ABOUT_ONE)} and the number of a job")
     phrase, message = split(rest)
     if not phrase or not message:

@@ -7,8 +7,9 @@ is not quietly moved away, it ends as skipped with the reason; what has not come
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from cron.errors import JobEnded
 from cron.governor import clear_hints, latest, plan
 from cron.outcome import ALREADY_RUNNING, TENANT_DISABLED, passed, skipped_news
 from store.jobs import Change, Fate, Hints, JobStatus, Next, Stretch, TriggerState
@@ -46,8 +47,19 @@ def planned(job: Job, now: datetime, new_id: NewId) -> Next | None:
     return Next(new_id(), at, at, decision.source, trace=new_id().replace("-", ""))
 
 
-def edited(edit: Callable[[NewJob], NewJob], new_id: NewId) -> Decide:
-    """The job as it should be from now on. Its place in time moves only if its timing or its limits do."""
+class Turn(NamedTuple):
+    """What an edit does besides: the job goes on, rests, or rests until then."""
+
+    active: bool
+    until: datetime | None = None
+    reason: str = ""
+
+
+def edited(edit: Callable[[NewJob], NewJob], new_id: NewId, turn: Turn | None = None) -> Decide:
+    """The job as it should be from now on. Its place in time moves only if its timing or its limits do.
+
+    With a ``turn`` all of it happens at once or nothing: `JobEnded` if there is nothing to be turned.
+    """
 
     def decide(job: Job, trigger: Trigger | None, now: datetime) -> Change | None:
         spec = edit(job.spec)
@@ -57,13 +69,26 @@ def edited(edit: Callable[[NewJob], NewJob], new_id: NewId) -> Decide:
             job.spec.rules.min_interval,
             job.spec.rules.max_interval,
         )
-        if same_time:
+        if not same_time and after.status in (JobStatus.COMPLETED, JobStatus.FAILED):
+            after = replace(after, status=JobStatus.ACTIVE, reason="", failures=0)  # it has something to do again
+        if turn is not None:
+            after = turned(after, turn)
+        same_state = (after.status, after.paused_until) == (job.status, job.paused_until)
+        if same_time and same_state:
             return Change(after)
-        if after.status in (JobStatus.COMPLETED, JobStatus.FAILED):  # with a new time it has something to do again
-            after = replace(after, status=JobStatus.ACTIVE, reason="", failures=0)
-        return moved(job, after, trigger, EDITED, now, new_id)
+        return moved(job, after, trigger, PAUSED if same_time else EDITED, now, new_id)
 
     return decide
+
+
+def turned(job: Job, turn: Turn) -> Job:
+    if job.status.ended:
+        raise JobEnded(job.id, job.status)
+    if turn.active or turn.until is not None:
+        return replace(job, status=JobStatus.ACTIVE, reason=turn.reason, paused_until=turn.until)
+    if job.status is JobStatus.PAUSED:
+        return replace(job, reason=turn.reason or job.reason)
+    return replace(job, status=JobStatus.PAUSED, reason=turn.reason)
 
 
 def paused(reason: str, new_id: NewId) -> Decide:

@@ -20,6 +20,7 @@ import trio
 from cron.errors import AgentMissing, BadInput, PermanentFailure, RunStopped, RunTimedOut
 from cron.outcome import NO_WORK, SHUTDOWN, Concluding, answered_in, pass_over
 from cron.retry import should_retry
+from cron.settled import Settled
 from cron.together import Together
 from cron.work import open_source, prompt
 from store.jobs import Ended, RunState, Start
@@ -27,14 +28,14 @@ from store.protocols import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
     from typing import TypeVar
 
     from cron.options import Options
     from cron.telling import Tell
     from cron.work import WorkItem, WorkSource
     from store.cron_protocol import CronStore
-    from store.jobs import Claim, Job, Run
+    from store.jobs import Change, Claim, Job, Run, Trigger
     from store.records import SessionKey
 
     Answered = TypeVar("Answered")
@@ -123,7 +124,7 @@ class Runs:
         self._settled = settled
         self._conclude = Concluding(options, new_id, random)
         self._starts = Together(store.start)
-        self._settles: Together[Ended, bool] = Together(self._settle_all)
+        self._settles: Together[Ended, Settled] = Together(self._settle_all)
         self.holding: dict[str, Held] = {}
 
     @property
@@ -240,7 +241,8 @@ class Runs:
         if held.run is None:
             self._tell("claim_lost", level="warning", claim=claim)
             return None
-        self._tell("run_started", claim=claim, run_id=run, attempt=held.run.attempt)
+        late_s = held.run.lateness.total_seconds()
+        self._tell("run_started", claim=claim, run_id=run, attempt=held.run.attempt, lateness_s=late_s)
         return await self._carried_out(held, held.run, item)
 
     async def _item(self, held: Held) -> WorkItem | None:
@@ -330,20 +332,29 @@ class Runs:
         text = f"orphaned: {why} the worker {lost.worker} ended or was away while it ran".replace("  ", " ")
         return Ended(claim, lost.id, lost.started_at, state, error=text)
 
-    async def _settle_all(self, ended: Sequence[Ended]) -> tuple[bool, ...]:
-        return await self._store.settle(ended, self._conclude)
+    async def _settle_all(self, ended: Sequence[Ended]) -> tuple[Settled, ...]:
+        followed: dict[str, Change] = {}
+
+        def conclude(job: Job, trigger: Trigger, one: Ended, now: datetime) -> Change:
+            followed[trigger.id] = self._conclude(job, trigger, one, now)
+            return followed[trigger.id]
+
+        kept = await self._store.settle(ended, conclude)
+        many = zip(ended, kept, strict=True)
+        return tuple(Settled(is_kept, followed.get(one.claim.trigger.id)) for one, is_kept in many)
 
     async def _settle(self, held: Held | None, ended: Ended) -> None:
         if held is not None:
             held.in_lane = True
         try:
-            kept = await self._persist(partial(self._settles, ended))
+            settled = await self._persist(partial(self._settles, ended))
         except StoreError as error:
             self._tell("settle_refused", level="error", claim=ended.claim, error=str(error))
             plain = replace(ended, state=RunState.FAILED, output="", error="its answer could not be kept")
-            kept = await self._persist(partial(self._settles, plain))
-        if kept:
-            self._tell(event_of(ended), claim=ended.claim, run_id=ended.run, reason=ended.reason or ended.error)
+            settled = await self._persist(partial(self._settles, plain))
+        if settled.kept:
+            why = ended.reason or ended.error
+            self._tell(event_of(ended), claim=ended.claim, run_id=ended.run, reason=why, **settled.facts())
         else:
             self._tell("settle_stale", level="warning", claim=ended.claim, run_id=ended.run)
         self._settled()

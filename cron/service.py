@@ -134,6 +134,11 @@ class CronService:
     def state(self) -> CronState:
         return CronState(self._status, self._started_at, self._check_count, self._trigger_count, self._last_check_at)
 
+    @property
+    def due_at(self) -> datetime | None:
+        """When the next trigger is due, as far as was known at the last look; None: none is."""
+        return self._due_at
+
     def running(self, agent: str | None = None) -> int:
         """How many runs go on here, of one agent or of all."""
         return self._runs.count(agent)

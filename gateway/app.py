@@ -11,7 +11,7 @@ Every service is looked after (`gateway.supervisor`): one that fails rests and b
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -26,7 +26,8 @@ from gateway.endings import Endings
 from gateway.events import Bus
 from gateway.in_hand import InHand
 from gateway.inbound import Inbound
-from gateway.outbound import Outbound
+from gateway.metrics.figures import Figures
+from gateway.outbound import Outbound, OutboundStatistics
 from gateway.persist import persist
 from gateway.quiet import Quiet
 from gateway.supervisor import Supervisor
@@ -70,6 +71,8 @@ class Parts:
     now: Callable[[], datetime] = utc_now
     redact: Callable[[str], str] = str
     """Takes secrets out of what is told about errors."""
+    figures: Figures = field(default_factory=Figures)
+    """Where what happens is counted."""
 
 
 class Gateway:
@@ -86,6 +89,7 @@ class Gateway:
         supervisor: Supervisor,
         bus: Bus,
         taken_up: int,
+        figures: Figures,
     ) -> None:
         self.scheduler = scheduler
         self.supervisor = supervisor
@@ -99,14 +103,17 @@ class Gateway:
         self._inbound = inbound
         self._outbound = outbound
         self._quiet = quiet
+        self._figures = figures
 
     async def receive(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> None:
         """Take messages in; when this returns they are kept, and so is how far the channel was read."""
-        await self._inbound.receive(batch, cursor)
+        await self.take_in(batch, cursor)
 
-    async def take_in(self, batch: Sequence[Incoming]) -> tuple[Receipt, ...]:
+    async def take_in(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> tuple[Receipt, ...]:
         """The same for somebody who wants to know what became of each."""
-        return await self._inbound.receive(batch)
+        receipts = await self._inbound.receive(batch, cursor)
+        self._figures.messages_came(batch, receipts)
+        return receipts
 
     async def look(self) -> None:
         """Take up what was handed in elsewhere."""
@@ -119,6 +126,15 @@ class Gateway:
     def health(self) -> tuple[Health, ...]:
         """How each service is."""
         return self.supervisor.health()
+
+    @property
+    def in_hand(self) -> int:
+        """How many messages wait, run, or are just being written down as ended."""
+        return self._inbound.in_hand
+
+    def outbox(self) -> OutboundStatistics:
+        """What is known to wait for its channel."""
+        return self._outbound.statistics()
 
     @property
     def busy(self) -> bool:
@@ -147,9 +163,16 @@ async def open_gateway(settings: Settings, parts: Parts) -> AsyncIterator[Gatewa
     """A gateway that lives as long as the block."""
     store, quiet, process = parts.messages, Quiet(), uuid4().hex
     bus = Bus(parts.now)
-    tracer = Tracer(parts.now, parts.traces, bus, parts.redact)
+    tracer = Tracer(parts.now, parts.traces, bus, parts.figures.run_ended, redact=parts.redact)
+    bus.watch(parts.figures.heard)
     outbound = Outbound(
-        store, parts.channels, quiet, turn_of=tracer.turn_of, delivered=tracer.delivered, failed=tracer.failed
+        store,
+        parts.channels,
+        quiet,
+        turn_of=tracer.turn_of,
+        delivered=tracer.delivered,
+        failed=tracer.failed,
+        resting=tracer.resting,
     )
     endings = Endings(process, store, outbound, quiet, parts.redact)
     toolbox = Toolbox(parts.crew, tracer, float(settings.session.run_timeout), parts.redact)
@@ -178,7 +201,9 @@ async def open_gateway(settings: Settings, parts: Parts) -> AsyncIterator[Gatewa
             supervisor.start("waiting", waiting.run)
             if timetable is not None:
                 supervisor.start("cron", timetable.service.run, told=timetable.failed, left=timetable.left)
-            gateway = Gateway(settings, scheduler, inbound, outbound, timetable, quiet, supervisor, bus, len(left))
+            gateway = Gateway(
+                settings, scheduler, inbound, outbound, timetable, quiet, supervisor, bus, len(left), parts.figures
+            )
             try:
                 yield gateway
                 await gateway.close()

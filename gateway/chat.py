@@ -20,6 +20,7 @@ from gateway.plain import counted
 from gateway.remote import Remote, found
 from gateway.stores import data_directory, open_store
 from gateway.work import Setup, working
+from store.protocols import InUse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -33,11 +34,26 @@ if TYPE_CHECKING:
 
 async def chat(setup: Setup) -> None:
     """What was said is kept; what was not answered is answered next time."""
+    if await chat_elsewhere(setup):
+        return
+    try:
+        await chat_here(setup)
+    except InUse:
+        if not await chat_elsewhere(setup):  # a gateway that was just starting
+            raise
+
+
+async def chat_elsewhere(setup: Setup) -> bool:
+    """With the gateway that runs on this machine; False if there is none."""
     async with found(data_directory(setup.settings)) as client:
-        if client is not None:
-            async with at_the_terminal(setup) as (terminal, door):
-                await work_elsewhere(client, terminal, door)
-            return
+        if client is None:
+            return False
+        async with at_the_terminal(setup) as (terminal, door):
+            await work_elsewhere(setup, client, terminal, door)
+        return True
+
+
+async def chat_here(setup: Setup) -> None:
     async with open_store(setup.settings) as opened:
         with paced_collector():
             async with at_the_terminal(setup) as (terminal, door):
@@ -59,11 +75,11 @@ async def at_the_terminal(setup: Setup) -> AsyncIterator[tuple[Terminal, Door]]:
         nursery.cancel_scope.cancel()
 
 
-async def work_elsewhere(client: httpx2.AsyncClient, terminal: Terminal, door: Door) -> None:
+async def work_elsewhere(setup: Setup, client: httpx2.AsyncClient, terminal: Terminal, door: Door) -> None:
     """Serve the terminal from the gateway that runs on this machine already."""
     terminal.tell(f"The gateway at {str(client.base_url).rstrip('/')} answers here.")
     async with trio.open_nursery() as nursery:
-        door.gateway = remote = Remote(client, terminal, nursery)
+        door.gateway = remote = Remote(client, terminal, nursery, data_directory(setup.settings))
         await terminal.read(remote)
         nursery.cancel_scope.cancel()
 
@@ -125,8 +141,14 @@ async def left_early(door: Door) -> AsyncIterator[None]:
 async def watch_signals(door: Door, task_status: trio.TaskStatus[None]) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         task_status.started()
-        async for number in signals:
-            if number == signal.SIGINT:
-                await door.interrupt()
-            else:
-                door.leave()
+        async with trio.open_nursery() as stops:
+            await heed(signals, door, stops)
+
+
+async def heed(signals: AsyncIterator[int], door: Door, stops: trio.Nursery) -> None:
+    """A stop that is not taken in yet holds up nobody who wants to leave."""
+    async for number in signals:
+        if number == signal.SIGINT:
+            stops.start_soon(door.interrupt)
+        else:
+            door.leave()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from gateway import commands
 from gateway.commands import FOR_ADMINS, GREETING, Command, help_text, stop_text, unknown_text, whoami_text
 from gateway.desk import Desk
-from gateway.history import NEW_CONVERSATION
+from gateway.history import NEW_CONVERSATION, notice
 from gateway.persist import persist
 from store.records import MessageState, Note
 
@@ -155,6 +155,7 @@ class Control:
         turn = f"command-{message.id}"
         note = Note(message.session, text, urgent=True)
         await persist(partial(self._store.begin, turn, [message.id]))
+        said = [*said, *notice(message.session, text, [message.id])]
         settle = partial(self._store.settle, turn, [message.id], MessageState.DONE, [note], said, context)
         await persist(settle)
         self._outbound.poke()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from gateway.history import notice
 from gateway.persist import GivenUp, persist
 from gateway.plain import counted, excerpt, joined, one_line
 from gateway.quiet import Quiet
@@ -111,7 +112,8 @@ class Endings:
         await self._settle("", ids, state, [] if told else notes)  # what had not begun
 
     async def _settle(self, turn: str, ids: list[int], state: MessageState, notes: list[Note]) -> bool:
-        settled = await persist(partial(self._store.settle, turn, ids, state, notes))
+        said = [line for note in notes for line in notice(note.session, note.text, ids)]
+        settled = await persist(partial(self._store.settle, turn, ids, state, notes, said))
         self._outbound.poke()  # even if refused: an earlier try may have come through although it failed
         return settled
 

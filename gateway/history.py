@@ -29,6 +29,10 @@ LINES_KEPT = 10_000
 TRIMMED_AT_ONCE = 1_000
 ANSWERS = "answers"
 """Under this name a line of the transcript keeps the ids of the messages that it answers."""
+READ_LATER = frozenset({"http"})
+"""Channels on which nobody need be there when something is said: it is found in the transcript."""
+NOTICE = "notice"
+"""A line with this was said by the gateway and not by the agent, who is not told of it."""
 NEW_CONVERSATION = Said(Role.SYSTEM, "A new conversation begins here.", {"new": True})
 
 
@@ -38,7 +42,21 @@ async def recall(sessions: SessionStore, key: SessionKey, window: int) -> tuple[
         return ()
     lines = await persist(partial(sessions.newest, key, MOST_LINES))
     await trim(sessions, key, lines)
-    return fitting([for_agents(line.said) for line in lines], int(window * SHARE))
+    told = [for_agents(line.said) for line in lines if NOTICE not in line.said.data]
+    return fitting(told, int(window * SHARE))
+
+
+def notice(session: SessionKey, text: str, answers: Sequence[int]) -> list[Said]:
+    """What the transcript keeps of something that the gateway says, where nobody may be there to hear it."""
+    if session.channel not in READ_LATER or not text:
+        return []
+    return [Said(Role.SYSTEM, text, {ANSWERS: list(answers), NOTICE: True})]
+
+
+def answers_of(said: Said) -> list[int]:
+    """The messages that a line answers."""
+    answers = said.data.get(ANSWERS)
+    return [one for one in answers if isinstance(one, int)] if isinstance(answers, list) else []
 
 
 def for_agents(said: Said) -> Said:

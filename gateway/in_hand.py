@@ -26,6 +26,9 @@ class InHand:
     def __contains__(self, message: int) -> bool:
         return message in self._ids
 
+    def __len__(self) -> int:
+        return len(self._ids)
+
     def __iter__(self) -> Iterator[int]:
         return iter(self._ids)
 

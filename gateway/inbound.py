@@ -67,6 +67,11 @@ class Inbound:
         self._policies = policy
 
     @property
+    def in_hand(self) -> int:
+        """How many messages this process works on."""
+        return len(self._in_hand)
+
+    @property
     def receiving(self) -> bool:
         return self._in_hand.under_way
 

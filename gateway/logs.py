@@ -1,5 +1,7 @@
 """The log: lines for people or an object per line for programs, on standard error, without a secret in them.
 
+A gateway writes the same to a file too, always as objects, and there also what is not worth a line at the terminal.
+
 The code writes with the standard library's loggers; structlog renders. What is rendered goes through the redactor as a
 whole, tracebacks included, so that nothing depends on who wrote it. A line that belongs to a run carries its trace.
 """
@@ -12,10 +14,12 @@ from typing import TYPE_CHECKING, TextIO
 
 import structlog
 
+from gateway.private_file import PrivateFile
 from gateway.redaction import Redactor, secrets_of
 from gateway.traces import current_trace
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from structlog.typing import EventDict, Processor, WrappedLogger
@@ -24,24 +28,39 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("goclaw")
 
+NAME = "goclaw.log"
 CHATTY = ("asyncio", "anthropic", "openai", "httpx", "httpx2", "httpcore", "httpcore2", "hypercorn", "telegram")
 """Libraries that tell every request; they are heard from warnings on."""
 
 
-def configure(settings: Settings, redactor: Redactor | None = None, *, stream: TextIO | None = None) -> Redactor:
-    """Log as the settings want it from now on. The redactor knows their secrets; more can be added to it."""
+def configure(
+    settings: Settings, redactor: Redactor | None = None, *, stream: TextIO | None = None, directory: Path | None = None
+) -> Redactor:
+    """Log as the settings want it from now on. The redactor knows their secrets; more can be added to it.
+
+    ``directory`` is where a file of it is kept.
+    """
     redactor = redactor or Redactor()
     redactor.add(*secrets_of(settings))
     stream = stream or sys.stderr
     handler = logging.StreamHandler(stream)
     handler.setFormatter(Redacting(redactor, settings.log.format, colors=stream.isatty()))
+    level = logging.getLevelNamesMapping()[settings.log.level.upper()]
+    handler.setLevel(level)
     root = logging.getLogger()
     for old in [one for one in root.handlers if isinstance(one.formatter, Redacting)]:
         root.removeHandler(old)
+        if isinstance(old, PrivateFile):
+            old.close()
     root.addHandler(handler)
-    root.setLevel(settings.log.level.upper())
+    root.setLevel(level)
+    if directory is not None:
+        file = PrivateFile(directory / NAME)
+        file.setFormatter(Redacting(redactor, "json", colors=False))
+        root.addHandler(file)
+        root.setLevel(min(level, logging.INFO))
     for name in CHATTY:
-        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+        logging.getLogger(name).setLevel(max(logging.WARNING, level))
     structlog.configure(
         processors=[*before(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

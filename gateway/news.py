@@ -8,10 +8,10 @@ Whatever the feed holds came from the store in the order of its numbers, so nobo
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
@@ -20,7 +20,7 @@ from store.cron_protocol import NEWS
 from store.protocols import POLL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gateway.streams import Stream
     from store.jobs import Notification
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 
 REMEMBERED = 1_000
 PAGE = 200
+
+
+class Read(NamedTuple):
+    """What a reader gets, and the number up to which it has everything that is still kept."""
+
+    news: list[Notification]
+    upto: int
 
 
 class Feed:
@@ -51,26 +58,27 @@ class Feed:
         """The number of the newest one: whoever begins there gets what comes from now on."""
         return await persist(partial(self._cron.told, self._tenant))
 
-    async def after(self, number: int) -> list[Notification]:
+    async def after(self, number: int) -> Read:
         """Some of those that follow, in order; none if there are none yet."""
-        if self._stale:
+        if self._stale or self._reading.locked():  # whoever is reading just now reads for all, and pokes nobody
             async with self._reading:
-                await self._read(number)
+                await self._read()
+        top = self._top or 0
+        if top <= number:
+            return Read([], number)
         if self._newest and self._newest[0].seq <= number + 1:
-            if self._newest[-1].seq <= number:
-                return []
             skip = number + 1 - self._newest[0].seq
-            return [self._newest[place] for place in range(skip, min(skip + PAGE, len(self._newest)))]
-        if self._top is not None and self._top <= number:
-            return []
-        return list(await persist(partial(self._cron.notifications, self._tenant, after=number, limit=PAGE)))
+            some = [self._newest[place] for place in range(skip, min(skip + PAGE, len(self._newest)))]
+        else:
+            some = list(await persist(partial(self._cron.notifications, self._tenant, after=number, limit=PAGE)))
+        return Read(some, some[-1].seq if some else top)
 
-    async def _read(self, number: int) -> None:
+    async def _read(self) -> None:
         while self._stale:
             self._stale = False
-            if self._top is None:
-                self._top = number
             try:
+                if self._top is None:  # what is older than that is read by whoever asks for it
+                    self._top = await self.now()
                 page = await persist(partial(self._cron.notifications, self._tenant, after=self._top, limit=PAGE))
             except BaseException:
                 self._stale = True
@@ -87,6 +95,17 @@ class NewsRoom:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._feeds: dict[str, Feed] = {}
+        self._written: OrderedDict[tuple[str, int], tuple[Notification, bytes]] = OrderedDict()
+
+    def once(self, one: Notification, write: Callable[[Notification], bytes]) -> bytes:
+        """The notification as it is written for readers: once for all of them."""
+        key = one.news.tenant, one.seq
+        known = self._written.get(key)
+        if known is None or known[0] is not one:
+            known = self._written[key] = one, write(one)
+            if len(self._written) > PAGE:
+                self._written.popitem(last=False)
+        return known[1]
 
     @contextmanager
     def following(self, tenant: str, stream: Stream) -> Iterator[Feed]:

@@ -9,11 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import trio
+
+from gateway.access.limits import USUAL_LIMITS, Limits
 from gateway.activity import Activity
 from gateway.clock import utc_now
+from gateway.followed import Followers
+from gateway.inbound import readable
+from gateway.metrics.figures import Figures
+from gateway.metrics.lag import Lag
+from gateway.metrics.pulse import Pulse
 from gateway.news import NewsRoom
 from gateway.persist import persist
-from gateway.streams import Streams
+from gateway.streams import BEAT_S, Streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,18 +50,31 @@ class Office:
     now: Callable[[], datetime] = utc_now
     patience_s: float = PATIENCE_S
     """How long a request may wait for the store."""
+    limits: Limits = USUAL_LIMITS
     activity: Activity = field(default_factory=Activity)
+    figures: Figures = field(default_factory=Figures)
+    lag: Lag = field(default_factory=Lag)
+    connected: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    """How many connections are open, and how many were refused because there were too many."""
     gateway: Gateway | None = None
     """The one that works on messages, while this process has one."""
     serving: bool = False
     """A server is up in this process, whether or not the gateway has its turn."""
+    setting: trio.Lock = field(default_factory=trio.Lock)
+    """Held while what is set for a conversation is read and written: two who set different things both do."""
+    beat_s: float = BEAT_S
+    """How long a stream may be silent."""
     news: NewsRoom = field(init=False)
+    followers: Followers = field(init=False)
     streams: Streams = field(init=False)
+    pulse: Pulse = field(init=False)
     started_at: datetime = field(init=False)
 
     def __post_init__(self) -> None:
         self.news = NewsRoom(self.store)
+        self.followers = Followers(self.store)
         self.streams = Streams(self.doorkeeper)
+        self.pulse = Pulse(self.store)
         self.started_at = self.now()
 
     async def hand_in(self, incoming: Incoming) -> Receipt:
@@ -64,7 +85,8 @@ class Office:
 
     async def look_at(self, incoming: Incoming) -> Receipt:
         """How a message is that was handed in; one that was not is handed in by this."""
-        receipts = await persist(lambda: self.store.messages(None).accept([incoming]))
+        batch = [readable(incoming)]
+        receipts = await persist(lambda: self.store.messages(None).accept(batch))
         if receipts is None:  # only a cursor could be refused
             raise RuntimeError("a message without a cursor was refused")
         return receipts[0]

@@ -12,6 +12,8 @@ for a start that connects it, and nobody waits for that.
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -48,8 +50,35 @@ def nobody(reply: Reply, word: str, took_s: float) -> None:
     """Nobody wants to know."""
 
 
+def nobody_waits(reply: Reply, error: Exception, rest_s: float) -> None:
+    """Nor of this."""
+
+
+@dataclass(frozen=True, slots=True)
+class WayStatistics:
+    """What a channel has before it: of a long outbox as much as was looked at."""
+
+    name: str
+    waiting: int
+    """Replies that may go."""
+    sending: int
+    """Replies on their way."""
+    resting: int
+    """Conversations whose replies are to be tried again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundStatistics:
+    channels: tuple[WayStatistics, ...]
+    unreachable: int
+    """Conversations of channels that are not connected, and to which something is to be said."""
+
+
 class Outbound:
-    """``delivered`` hears of each reply with its receipt, ``failed`` with the reason, both with the seconds it took."""
+    """``delivered`` hears of each reply with its receipt, ``failed`` with the reason, both with the seconds it took.
+
+    ``resting`` hears of one that could not go, with the error and the seconds after which it is tried again.
+    """
 
     def __init__(
         self,
@@ -61,6 +90,7 @@ class Outbound:
         in_group: Callable[[SessionKey], bool] = no_group,
         delivered: Callable[[Reply, str, float], None] = nobody,
         failed: Callable[[Reply, str, float], None] = nobody,
+        resting: Callable[[Reply, Exception, float], None] = nobody_waits,
     ) -> None:
         self._store = store
         self._channels = {channel.name: channel for channel in channels}
@@ -69,6 +99,7 @@ class Outbound:
         self._in_group = in_group
         self._delivered = delivered
         self._failed = failed
+        self._resting = resting
         self._wake = trio.Event()
         self._counted = False
         self._known = 0  # goes up whenever the outbox may hold something new
@@ -100,6 +131,22 @@ class Outbound:
         channel, turn = self.channel(session.channel), self._turn_of([message])
         if channel is not None and turn:
             channel.clear(session, turn)
+
+    def statistics(self) -> OutboundStatistics:
+        """What is known to wait, channel by channel. Reads what is in memory only."""
+        resting = Counter(address.channel for address in self._pauses.owing)
+        return OutboundStatistics(
+            channels=tuple(
+                WayStatistics(
+                    name=name,
+                    waiting=sum(len(line.replies) for line in way.lines.values()),
+                    sending=len(way.busy),
+                    resting=resting[name],
+                )
+                for name, way in self._ways.items()
+            ),
+            unreachable=len(self._absent),
+        )
 
     async def run(self) -> None:
         """For ever. What an earlier run left behind is taken up from the store."""
@@ -223,6 +270,7 @@ class Outbound:
             if rest_s is not None:
                 replies[0] = this.reply
                 logger.warning("%s: %s; trying again in %g s", address.channel, why, rest_s)
+                self._resting(this.reply, this.error, rest_s)
                 return rest_s
             logger.error("%s: reply %d cannot be delivered: %s", address.channel, reply.id, why)
             await self._write(this, why)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from itertools import count
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -16,13 +16,14 @@ import httpx2
 import trio
 
 from gateway import local
-from gateway.persist import FIRST_DELAY_S, LONGEST_DELAY_S
+from gateway.persist import FIRST_DELAY_S
+from gateway.plain import excerpt
 from gateway.protocols import Delivery
 from gateway.quiet import Quiet
 from store.protocols import CannotOpen
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from gateway.protocols import Channel
@@ -36,6 +37,11 @@ SILENT_S = 60.0
 """A stream shows twice in this time that it is there."""
 GONE_S = 30.0
 """For so long an answer is tried to be had from a gateway that is gone."""
+LOOK_AGAIN_S = 1.0
+LATER = frozenset({401, 408, 421, 429})
+"""Of a gateway that ends, begins or is not the one any more that was found, or that is asked too often."""
+GONE = "the gateway has ended. "
+KEPT = "What it had taken in is kept and answered at its next start: goclaw run"
 
 
 @asynccontextmanager
@@ -54,21 +60,36 @@ async def found(directory: Path) -> AsyncIterator[httpx2.AsyncClient | None]:
         yield client if answers else None
 
 
+class Away(Exception):
+    """Not now: the gateway is not there, or cannot take it at the moment."""
+
+
 class Remote:
     """Takes messages in like a gateway; what is said about them is shown on the channel."""
 
-    def __init__(self, client: httpx2.AsyncClient, channel: Channel, nursery: trio.Nursery) -> None:
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        channel: Channel,
+        nursery: trio.Nursery,
+        directory: Path,
+        gone_s: float = GONE_S,
+    ) -> None:
+        self._gone_s = gone_s
         self._client = client
         self._channel = channel
         self._nursery = nursery
+        self._directory = directory
         self._open = Quiet()
         self._run = uuid4().hex
         self._numbers = count(1)
         self._said: set[tuple[int, ...]] = set()
+        self._away = False
 
     @property
     def busy(self) -> bool:
-        return not self._open.now
+        """Something is under way that could be stopped."""
+        return not self._open.now and not self._away
 
     async def receive(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> None:
         for incoming in batch:
@@ -82,79 +103,118 @@ class Remote:
 
     async def _follow(self, incoming: Incoming, key: str, taken: trio.Event) -> None:
         """Until the message has ended, however often the connection is lost."""
-        delay_s, gone_at = FIRST_DELAY_S, trio.current_time() + GONE_S
+        delay_s, gone_at = FIRST_DELAY_S, trio.current_time() + self._gone_s
         while True:
             try:
                 if await self._attempt(incoming, key, taken):
                     break
-            except httpx2.HTTPError as error:
+                delay_s, gone_at = FIRST_DELAY_S, trio.current_time() + self._gone_s  # it was there
+            except (httpx2.HTTPError, Away) as error:
                 logger.info("the gateway does not answer: %r", error)
-            if taken.is_set():
-                gone_at = max(gone_at, trio.current_time() + delay_s)
+                self._away = True
             if trio.current_time() >= gone_at:
-                raise CannotOpen(
-                    "the gateway has ended. What it had taken in is kept and answered at its next start: goclaw run"
-                )
+                raise CannotOpen(GONE + (KEPT if taken.is_set() else f'Not taken in: "{excerpt(incoming.text)}".'))
             await trio.sleep(delay_s)
-            delay_s = min(delay_s * 2, LONGEST_DELAY_S)
+            delay_s = min(delay_s * 2, LOOK_AGAIN_S)
         taken.set()
         self._open.end()
 
-    async def _attempt(self, incoming: Incoming, key: str, taken: trio.Event) -> bool:
-        body = {"text": incoming.text, "agent": incoming.session.agent, "chat": CHAT}
+    def _request(self, incoming: Incoming, key: str) -> httpx2.Request:
+        """To the gateway as it can be found now: one that was started anew has another token, maybe another port."""
+        known = local.find(self._directory)
         headers = {"Accept": "text/event-stream", "Idempotency-Key": key}
-        shown = set()
+        headers |= {} if known is None else {"Authorization": f"Bearer {known.token}"}
+        url = f"{'' if known is None else known.url}/v1/messages"
+        body = {"text": incoming.text, "agent": incoming.session.agent, "chat": CHAT}
         timeout = httpx2.Timeout(ANSWERS_S, read=SILENT_S)
-        async with self._client.stream("POST", "/v1/messages", json=body, headers=headers, timeout=timeout) as answer:
-            if answer.status_code >= 500:
-                return False
+        return self._client.build_request("POST", url, json=body, headers=headers, timeout=timeout)
+
+    async def _attempt(self, incoming: Incoming, key: str, taken: trio.Event) -> bool:
+        """Whether the message has ended. False: the stream has, or the gateway is somebody else's by now."""
+        answer = await self._client.send(self._request(incoming, key), stream=True)
+        try:
+            if answer.status_code in LATER or answer.status_code >= 500:
+                raise Away(answer.status_code)
+            self._away = False
             if answer.status_code >= 400:
-                problem = json.loads(await answer.aread())
-                await self._say(incoming, str(problem.get("detail", "it was refused")), "")
+                await self._say(incoming, refusal(await answer.aread()))
                 return True
-            async for kind, data in events(answer):
-                turn = str(data.get("turn", ""))
-                if kind == "accepted":
-                    taken.set()
-                elif kind == "delta":
-                    shown.add(turn)
-                    self._channel.show(incoming.session, turn, str(data["text"]))
-                elif kind == "clear":
-                    self._channel.clear(incoming.session, turn)
-                elif kind == "hint":
-                    self._channel.hint(incoming.session, str(data["text"]))
-                elif kind == "end":
-                    for turn in shown:
-                        self._channel.clear(incoming.session, turn)
-                    await self._answer(incoming, data)
-                    return True
-        return False
+            return await self._hear(incoming, answer, taken)
+        finally:
+            with trio.CancelScope(shield=True):
+                await answer.aclose()
+
+    async def _hear(self, incoming: Incoming, answer: httpx2.Response, taken: trio.Event) -> bool:
+        shown: dict[str, None] = {}
+        try:
+            async with aclosing(events(answer)) as heard:
+                async for kind, data in heard:
+                    if kind == "accepted":
+                        taken.set()
+                    elif kind == "end":
+                        self._clear(incoming, shown)
+                        await self._answer(incoming, data)
+                        return True
+                    else:
+                        self._show(incoming, kind, data, shown)
+            return False
+        finally:
+            self._clear(incoming, shown)
+
+    def _show(self, incoming: Incoming, kind: str, data: Mapping[str, object], shown: dict[str, None]) -> None:
+        turn, text = str(data.get("turn", "")), str(data.get("text", ""))
+        if kind == "delta":
+            shown[turn] = None
+            self._channel.show(incoming.session, turn, text)
+        elif kind == "clear":
+            self._channel.clear(incoming.session, turn)
+        elif kind == "hint":
+            self._channel.hint(incoming.session, text)
+
+    def _clear(self, incoming: Incoming, shown: dict[str, None]) -> None:
+        while shown:
+            self._channel.clear(incoming.session, shown.popitem()[0])
 
     async def _answer(self, incoming: Incoming, data: Mapping[str, object]) -> None:
-        """What answers several messages is said once."""
+        """What answers several messages is said once; that one was stopped is said by the answer to the stop."""
         answers = data.get("answers")
         about = tuple(answers) if isinstance(answers, list) else ()
-        if data.get("answer") and (not about or about not in self._said):
+        if data.get("answer") and about and about not in self._said:
             self._said.add(about)
-            await self._say(incoming, str(data["answer"]), "")
+            await self._say(incoming, str(data["answer"]))
 
-    async def _say(self, incoming: Incoming, text: str, turn: str) -> None:
-        await self._channel.send(Delivery(incoming.session, text, turn, 0, "", no_progress))
+    async def _say(self, incoming: Incoming, text: str) -> None:
+        await self._channel.send(Delivery(incoming.session, text, "", 0, "", no_progress))
+
+
+def refusal(body: bytes) -> str:
+    """What a problem says, and what to do about it."""
+    try:
+        problem = json.loads(body)
+        return " ".join(str(problem[name]) for name in ("detail", "next") if problem.get(name))
+    except (ValueError, AttributeError):
+        return "The gateway refused it without a reason."
 
 
 async def no_progress(parts: int, live: str) -> None:
     """A terminal has no parts."""
 
 
-async def events(answer: httpx2.Response) -> AsyncIterator[tuple[str, Mapping[str, object]]]:
-    """Server-sent events as they come; what is no event of ours is passed over."""
-    kind = ""
-    async for line in answer.aiter_lines():
-        if line.startswith("event: "):
-            kind = line.removeprefix("event: ")
-        elif line.startswith("data: ") and kind:
-            data = json.loads(line.removeprefix("data: "))
-            if isinstance(data, dict):
-                yield kind, data
-        elif not line:
-            kind = ""
+async def events(answer: httpx2.Response) -> AsyncGenerator[tuple[str, Mapping[str, object]]]:
+    """Server-sent events as they come; what is no event of ours is passed over.
+
+    Only a newline ends a line here: others, such as U+2028, may be in the middle of what was said.
+    """
+    kind, half = b"", b""
+    async with aclosing(answer.aiter_bytes()) as pieces:
+        async for piece in pieces:
+            *lines, half = (half + piece).split(b"\n")
+            for line in lines:
+                if line.startswith(b"event: "):
+                    kind = line.removeprefix(b"event: ")
+                elif line.startswith(b"data: ") and kind:
+                    data = json.loads(line.removeprefix(b"data: "))
+                    if isinstance(data, dict):
+                        yield kind.decode(), data
+                elif not line:
+                    kind = b""

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import trio
+
 from gateway.clock import utc_now
 from gateway.plain import counted
-from store.protocols import CannotOpen
+from store.protocols import CannotOpen, InUse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 ALONE_LEASE = timedelta(days=36_500)
 """Where the directory's lock already keeps others out, the lease need not be renewed: idle costs nothing."""
+PATIENCE_S = 3.0
+"""So long a directory is waited for that another process has: commands without a gateway have it for a moment."""
+LOOK_AGAIN_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +43,11 @@ class Opened:
 
 
 @asynccontextmanager
-async def open_store(settings: Settings) -> AsyncIterator[Opened]:
-    """The store that the settings ask for, or `CannotOpen` with the reason."""
+async def open_store(settings: Settings, patience_s: float = PATIENCE_S) -> AsyncIterator[Opened]:
+    """The store that the settings ask for, or `CannotOpen` with the reason.
+
+    A directory that somebody has is waited for a while: it may be a command that only looks something up.
+    """
     # Only the store that is used is loaded: the database's drivers take as long as all the rest.
     if settings.managed:
         from store.postgres import open_postgres
@@ -49,7 +57,16 @@ async def open_store(settings: Settings) -> AsyncIterator[Opened]:
     else:
         from store.files import open_json
 
-        async with open_json(data_directory(settings), utc_now) as files:
+        async with AsyncExitStack() as stack:
+            until = trio.current_time() + patience_s
+            files = None
+            while files is None:
+                try:
+                    files = await stack.enter_async_context(open_json(data_directory(settings), utc_now))
+                except InUse:
+                    if trio.current_time() >= until:
+                        raise
+                    await trio.sleep(LOOK_AGAIN_S)
             yield Opened(files, files.identity, ALONE_LEASE)
 
 

@@ -4,7 +4,8 @@ with tracer.tracing(...) as trace:      queued (how long it waited), slot (how l
     …                                   cancelled, timed out, failed: closed with that, without waiting for anything
 tracer.delivered(reply, …)              the answer has reached people
 
-Whoever listens to the bus hears of each of these as it happens: run.started, run.ended, reply.delivered, reply.failed.
+Whoever listens to the bus hears of each of these as it happens: run.started, run.ended, reply.delivered, reply.failed,
+reply.resting.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gateway.plain import one_line
+from gateway.protocols import ChannelError
 from gateway.traces import Span, Trace, current_trace, new_id
 from scheduler import Reason
 
@@ -30,19 +32,25 @@ ANSWERED = 10_000
 
 
 class Tracer:
-    """Without ``traces`` nothing is kept: runs have ids all the same. Without a ``bus`` nobody is told."""
+    """Without ``traces`` nothing is kept: runs have ids all the same. Without a ``bus`` nobody is told.
+
+    ``ended`` hears of every trace that is closed; it must be quick, and must not fail.
+    """
 
     def __init__(
         self,
         now: Callable[[], datetime],
         traces: Traces | None = None,
         bus: Bus | None = None,
+        ended: Callable[[Trace], None] = lambda trace: None,
+        *,
         redact: Callable[[str], str] = str,
     ) -> None:
         self._now = now
         self._redact = redact
         self.traces = traces
         self._bus = bus
+        self._ended = ended
         self._answering: dict[int, tuple[str, str]] = {}
 
     @contextmanager
@@ -82,6 +90,7 @@ class Tracer:
             trace.close("done" if run.reason is None else status_of(run))
         finally:
             current_trace.reset(before)
+            self._ended(trace)
             self._tell("run.ended", run, trace, status=trace.status, error=trace.error, took_s=trace.took_s)
 
     def _tell(self, kind: str, run: Run, trace: Trace, **data: object) -> None:
@@ -106,13 +115,20 @@ class Tracer:
     def failed(self, reply: Reply, why: str, took_s: float) -> None:
         self._told("reply.failed", reply, "failed", took_s, error=why)
 
+    def resting(self, reply: Reply, error: Exception, rest_s: float) -> None:
+        """It could not go now; ``asked`` tells whether the channel has said how long it wants to be left alone."""
+        if self._bus is not None:
+            to, asked = reply.note.session, isinstance(error, ChannelError) and error.retry_after_s is not None
+            about = {"reply": reply.id, "channel": to.channel, "rest_s": rest_s, "asked": asked}
+            self._bus.publish("reply.resting", tenant=to.tenant, session=str(to), data=about)
+
     def _told(self, kind: str, reply: Reply, status: SpanStatus, took_s: float, **facts: str) -> None:
         known = [self._answering.pop(message) for message in reply.answers if message in self._answering]
         to, trace = reply.note.session, known[0][1] if known else ""
         if trace and self.traces is not None:
             self.traces.delivered(trace, status=status, took_s=took_s, channel=to.channel, reply=reply.id, **facts)
         if self._bus is not None:
-            about = {"reply": reply.id, "took_s": took_s, **facts}
+            about = {"reply": reply.id, "channel": to.channel, "took_s": took_s, **facts}
             self._bus.publish(kind, tenant=to.tenant, session=str(to), trace=trace, data=about)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from cron.jobs import CronJobs
+from gateway.access.limits import USUAL_LIMITS, Limits
 from gateway.access.tokens import Doorkeeper
 from gateway.app import Parts, in_lanes, look_around, open_gateway, tidy_up
 from gateway.channels.http import HttpChannel
@@ -25,6 +26,8 @@ from gateway.cron_log import CronLog
 from gateway.cron_runs import LaneRunner
 from gateway.hiring import open_crew, with_limits
 from gateway.local import new_token
+from gateway.metrics.figures import Figures
+from gateway.metrics.measured import measured
 from gateway.office import Office
 from gateway.persist import persist
 from gateway.stores import data_directory
@@ -63,23 +66,31 @@ class Setup:
     redact: Callable[[str], str] = str
     hide: Callable[[str], None] = lambda secret: None
     """Never print this from now on."""
+    limits: Limits = USUAL_LIMITS
 
 
 @dataclass(slots=True)
 class Working:
     gateway: Gateway
     office: Office
+    token: str
+    """What this process itself asks the API with."""
 
 
 def make_office(
-    settings: Settings, store: Store, agents: Iterable[str], token: str, poke: Callable[[], None] = lambda: None
+    settings: Settings,
+    store: Store,
+    agents: Iterable[str],
+    token: str,
+    poke: Callable[[], None] = lambda: None,
+    limits: Limits = USUAL_LIMITS,
 ) -> Office:
     """An office on a store, without a gateway. ``token`` may do everything."""
     given = {"local": token}
     if settings.gateway_token is not None:
         given["gateway"] = settings.gateway_token.get_secret_value()
     jobs = CronJobs(store, cron_options(settings), now=utc_now, new_id=new_id, persist=persist, poke=poke)
-    return Office(settings, store, jobs, Doorkeeper(store, given), tuple(agents), HttpChannel())
+    return Office(settings, store, jobs, Doorkeeper(store, given), tuple(agents), HttpChannel(), limits=limits)
 
 
 @asynccontextmanager
@@ -95,17 +106,21 @@ async def working(
 
     ``serving`` hears the address; without it the API is a convenience that takes any port and may fail.
     """
-    settings, store = setup.settings, opened.store
+    settings, figures = setup.settings, Figures()
+    store = measured(opened.store, figures)
     logs = data_directory(settings) / "logs"
     traces = Traces(logs, utc_now, redact=setup.redact)
     token = new_token()
     setup.hide(token)
     with CronLog(logs, utc_now, redact=setup.redact) as log:
-        cron = CronParts(store, opened.owner, utc_now, log, with_limits(cron_options(settings), setup.catalog))
-        office = make_office(settings, store, setup.catalog.agents, token)
+        tell = figures.telling(log)
+        cron = CronParts(store, opened.owner, utc_now, tell, with_limits(cron_options(settings), setup.catalog))
+        office = make_office(settings, store, setup.catalog.agents, token, limits=setup.limits)
+        office.figures = figures
+        figures.lost_lines.update(traces=lambda: traces.lost, scheduler=lambda: log.dropped)
         async with (
             open_crew(settings, setup.catalog) as crew,
-            jobs_meanwhile(setup, crew, cron) as meanwhile,
+            jobs_meanwhile(setup, crew, cron, figures) as meanwhile,
             open_api(office, token, serving) as api,
             tenure(store, opened.owner, opened.lease_span, partial(wait, waiting, meanwhile)) as lease,
             open_gateway(
@@ -118,6 +133,7 @@ async def working(
                     cron,
                     traces,
                     redact=setup.redact,
+                    figures=figures,
                 ),
             ) as gateway,
             trio.open_nursery() as services,
@@ -130,7 +146,7 @@ async def working(
                 office.jobs = gateway.timetable.jobs
             office.gateway = gateway
             try:
-                yield Working(gateway, office)
+                yield Working(gateway, office, token)
                 await api.stop()
             finally:
                 office.gateway = None
@@ -238,11 +254,12 @@ class Meanwhile:
 
 
 @asynccontextmanager
-async def jobs_meanwhile(setup: Setup, crew: Crew, cron: CronParts) -> AsyncIterator[Meanwhile]:
+async def jobs_meanwhile(setup: Setup, crew: Crew, cron: CronParts, figures: Figures) -> AsyncIterator[Meanwhile]:
     settings = setup.settings
     async with trio.open_nursery() as services:
         async with open_scheduler(settings.lane.model_dump()) as scheduler:
-            toolbox = Toolbox(crew, Tracer(utc_now), float(settings.session.run_timeout), setup.redact)
+            tracer = Tracer(utc_now, ended=figures.run_ended, redact=setup.redact)
+            toolbox = Toolbox(crew, tracer, float(settings.session.run_timeout), setup.redact)
             runner = LaneRunner(scheduler, toolbox, cron.store)
             # A name of its own: when the wait is over, the gateway's cron begins before this one has ended.
             parts = replace(cron, worker=f"{cron.worker}:waiting")

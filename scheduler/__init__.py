@@ -17,7 +17,7 @@ from scheduler.errors import (
     SchedulerError,
     WaitRefused,
 )
-from scheduler.lane import DEFAULT_LIMITS, Lane, LaneManager
+from scheduler.lane import DEFAULT_LIMITS, WAIT_BOUNDS_S, Lane, LaneManager
 from scheduler.observe import (
     Closed,
     Event,
@@ -34,6 +34,7 @@ from scheduler.scheduler import Scheduler, open_scheduler
 
 __all__ = [
     "DEFAULT_LIMITS",
+    "WAIT_BOUNDS_S",
     "Closed",
     "Drop",
     "End",

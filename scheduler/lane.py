@@ -9,6 +9,7 @@ A slot is a number, not a thing: `active` counts the runs that hold one. A run t
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ DEFAULT_LANE = "main"
 DEFAULT_LIMITS = {"main": 2, "subagent": 4, "delegate": 100, "cron": 1, "heartbeat": 1}
 PARKED_PER_SLOT = 50
 WAIT_SAMPLES = 1024
+WAIT_BOUNDS_S = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0, 1800.0)
+"""Waits are counted up to each of these, and beyond the last."""
 
 
 class Lane:
@@ -42,6 +45,8 @@ class Lane:
         "returning",
         "started",
         "stuck",
+        "wait_counts",
+        "waited_s",
         "waiting",
         "waits",
     )
@@ -56,6 +61,8 @@ class Lane:
         self.started = 0
         self.ends = dict.fromkeys(End, 0)  # messages by how they ended
         self.waits: deque[float] = deque(maxlen=WAIT_SAMPLES)  # seconds from queue to slot, the latest
+        self.wait_counts = [0] * (len(WAIT_BOUNDS_S) + 1)  # all of them, by how long they were
+        self.waited_s = 0.0  # and together
         self.lines: deque[deque[Session]] = deque()  # the ring: one line per tenant, in the order they are served
         self.line_of: dict[str, deque[Session]] = {}
         self.returning: OrderedDict[Run, trio.Event] = OrderedDict()
@@ -66,6 +73,11 @@ class Lane:
     @property
     def free(self) -> bool:
         return self.active < self.limit
+
+    def note_wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.wait_counts[bisect_left(WAIT_BOUNDS_S, seconds)] += 1
+        self.waited_s += seconds
 
     def enter(self, session: Session) -> None:
         """Put a session at the back of its tenant's line."""

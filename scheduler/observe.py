@@ -60,6 +60,10 @@ class LaneStatistics:
     ends: dict[str, int]
     wait: WaitTimes
     oldest_wait_s: float
+    wait_counts: tuple[int, ...] = ()
+    """All waits ever, by how long they were: up to each of `WAIT_BOUNDS_S`, and beyond the last."""
+    waited_s: float = 0.0
+    """All of them together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def next_run(scheduler: Scheduler, lane: Lane, now: float) -> Run | None:
         lane.waiting -= waiting - len(session.queue)
     lane.active += 1
     lane.started += 1
-    lane.waits.append(now - leader._queued_at)
+    lane.note_wait(now - leader._queued_at)
     run = Run(scheduler, next(scheduler.run_ids), session, tickets, now)
     for ticket in tickets:
         ticket._run = run

@@ -16,16 +16,22 @@ if TYPE_CHECKING:
 
 def of_scheduler(scheduler: Scheduler, now: float) -> SchedulerStatistics:
     oldest: dict[Lane, float] = {}
+    buffered = 0
     for session in scheduler.sessions.values():
+        before: Lane | None = None
         for ticket in session.queue:
-            oldest[ticket._lane] = min(ticket._queued_at, oldest.get(ticket._lane, now))
+            if ticket._lane is not before:  # those of one lane stand in the order in which they came
+                before = ticket._lane
+                oldest[before] = min(ticket._queued_at, oldest.get(before, now))
+        if session.window is not None:
+            buffered += len(session.window.tickets)
     lanes = tuple(of_lane(lane, now, oldest.get(lane, now)) for lane in scheduler.lanes)
     return SchedulerStatistics(
         lanes=lanes,
         sessions=len(scheduler.sessions),
         running=sum(lane.active + lane.parked for lane in lanes),
         waiting=sum(lane.waiting for lane in lanes),
-        buffered=sum(len(session.window.tickets) for session in scheduler.sessions.values() if session.window),
+        buffered=buffered,
         callback_errors=scheduler.news.errors,
     )
 
@@ -42,6 +48,8 @@ def of_lane(lane: Lane, now: float, oldest: float) -> LaneStatistics:
         ends={str(end): count for end, count in lane.ends.items()},
         wait=wait_times(lane.waits),
         oldest_wait_s=now - oldest,
+        wait_counts=tuple(lane.wait_counts),
+        waited_s=lane.waited_s,
     )
 
 

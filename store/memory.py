@@ -29,6 +29,7 @@ from store.records import (
     MachineSnapshot,
     Message,
     NewToken,
+    Noted,
     OwnKey,
     Reading,
     Reply,
@@ -51,6 +52,7 @@ from store.rules import (
     copied,
     default_stays,
     plain_json,
+    renamed,
     unknown_tenant,
 )
 
@@ -71,6 +73,7 @@ class MemoryStore:
         self.said: dict[SessionKey, list[Line]] = {}
         self.people = {tenant: Tenant(tenant, "", "UTC", True, now()) for tenant in tenants}
         self.keys: dict[tuple[str, str], ApiToken] = {}
+        self.noted: dict[tuple[str, str], Noted] = {}
         self.crew: dict[str, Worker] = {}
         self.signs: list[Beat] = []
         self.machines: list[MachineSnapshot] = []
@@ -93,11 +96,13 @@ class MemoryStore:
         old = [key for key, seen in self.seen.items() if seen.at <= now - REMEMBER_KEYS]
         for key in old:
             del self.seen[key]
+        noted = {key: one for key, one in self.noted.items() if one.at > now - REMEMBER_KEYS}
         signs = [beat for beat in self.signs if beat.at > now - KEEP_BEATS]
         machines = [one for one in self.machines if one.at > now - KEEP_READINGS]
         cron = self.cron.tidy(now)
-        tidied = Tidied(len(old), len(self.signs) - len(signs), len(self.machines) - len(machines), cron)
-        self.signs, self.machines = signs, machines
+        went = len(old) + len(self.noted) - len(noted)
+        tidied = Tidied(went, len(self.signs) - len(signs), len(self.machines) - len(machines), cron)
+        self.signs, self.machines, self.noted = signs, machines, noted
         return tidied
 
     # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -187,6 +192,15 @@ class MemoryStore:
         self.people[tenant] = replace(self.people[tenant], enabled=enabled)
         return True
 
+    async def edit_tenant(self, tenant: str, *, name: str | None = None, zone: str | None = None) -> bool:
+        await trio.lowlevel.checkpoint()
+        check_words(name or "", zone or "")
+        known = self.people.get(tenant)
+        if known is None:
+            return False
+        self.people[tenant] = renamed(known, name, zone)
+        return True
+
     async def delete_tenant(self, tenant: str) -> bool:
         await trio.lowlevel.checkpoint()
         if tenant == DEFAULT_TENANT:
@@ -200,6 +214,7 @@ class MemoryStore:
         self.kept = {key: one for key, one in self.kept.items() if key.tenant != tenant}
         self.said = {key: lines for key, lines in self.said.items() if key.tenant != tenant}
         self.keys = {key: one for key, one in self.keys.items() if key[0] != tenant}
+        self.noted = {key: one for key, one in self.noted.items() if key[0] != tenant}
         self.cron.forget_tenant(tenant)
         return True
 
@@ -235,6 +250,13 @@ class MemoryStore:
             return False
         self.keys[tenant, token] = replace(found, revoked_at=self.now())
         return True
+
+    async def note_key(self, tenant: str, key: str, meaning: str) -> str:
+        await trio.lowlevel.checkpoint()
+        check_words(key, meaning)
+        if tenant not in self.people:
+            raise unknown_tenant(tenant)
+        return self.noted.setdefault((tenant, key), Noted(meaning, self.now())).meaning
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from store.memory import MemoryStore
-    from store.records import Address, Cursor, Incoming, Lease, Note, Said, SessionKey
+    from store.records import Address, Cursor, Incoming, Lease, Note, OwnKey, Said, SessionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,12 @@ class MemoryMessages:
         await trio.lowlevel.checkpoint()
         return {key: self._standing(key) for key in sessions}
 
+    async def states(self, keys: Collection[OwnKey]) -> Mapping[OwnKey, MessageState]:
+        await trio.lowlevel.checkpoint()
+        running = {message.incoming.own_key: message.state for message in self.whole.open.values()}
+        found = {key: running.get(key) or self._ended(key) for key in keys}
+        return {key: state for key, state in found.items() if state is not None}
+
     async def outbox(self, limit: int, skip: Collection[Address] = ()) -> tuple[Reply, ...]:
         await trio.lowlevel.checkpoint()
         replies = self.whole.outbox.values() if self._works() else ()
@@ -165,6 +171,10 @@ class MemoryMessages:
         message = Message(next(whole.ids), incoming, whole.now())
         whole.open[message.id] = message
         return Receipt(message.id, message.state, message, fresh=True, standing=standing)
+
+    def _ended(self, key: OwnKey) -> MessageState | None:
+        seen = self.whole.seen.get(key)
+        return None if seen is None or seen.at <= self.whole.now() - REMEMBER_KEYS else seen.state
 
     def _end(self, message: Message) -> None:
         del self.whole.open[message.id]

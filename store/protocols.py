@@ -8,6 +8,7 @@ again as it is, and has its effect once.
     ├── StoreUnavailable    the disk is full, the server is away, it took too long: try again
     ├── RuleBroken          what was to be written breaks a rule, and nothing was changed
     └── CannotOpen          it cannot be used at all: the message says what to do
+        └── InUse           somebody else has it, perhaps only for a moment
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         MessageState,
         NewToken,
         Note,
+        OwnKey,
         Reading,
         Receipt,
         Reply,
@@ -90,11 +92,17 @@ class CannotOpen(StoreError):
         super().__init__(message, retriable=False, **fields)
 
 
+class InUse(CannotOpen):
+    """Another process has it. ``owner`` says which."""
+
+    code = "in-use"
+
+
 class MessageStore(Protocol):
     """Inbox and outbox, as the holder of a lease sees them.
 
-    Without the lease, or when it is over, only `accept` without a cursor and `standings` work. Every other verb then
-    changes nothing and answers as if there were nothing to do: no messages, no replies, False.
+    Without the lease, or when it is over, only `accept` without a cursor, `standings` and `states` work. Every other
+    verb then changes nothing and answers as if there were nothing to do: no messages, no replies, False.
     """
 
     async def accept(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> tuple[Receipt, ...] | None:
@@ -143,6 +151,9 @@ class MessageStore(Protocol):
 
     async def standings(self, sessions: Collection[SessionKey]) -> Mapping[SessionKey, Standing]:
         """How the messages of each of these sessions are to be treated."""
+
+    async def states(self, keys: Collection[OwnKey]) -> Mapping[OwnKey, MessageState]:
+        """How the messages of these deliveries are. Left out is what was never delivered, or is forgotten."""
 
     async def outbox(self, limit: int, skip: Collection[Address] = ()) -> tuple[Reply, ...]:
         """What is still to be sent, but for these addresses: urgent replies first, then in order."""
@@ -200,6 +211,9 @@ class TenantStore(Protocol):
     async def enable_tenant(self, tenant: str, enabled: bool) -> bool:
         """Switch it on or off; False if there is no such tenant."""
 
+    async def edit_tenant(self, tenant: str, *, name: str | None = None, zone: str | None = None) -> bool:
+        """Call it something else, or put it into another zone; what is None stays. False if there is no such tenant."""
+
     async def delete_tenant(self, tenant: str) -> bool:
         """The tenant and everything it owns are gone. False if there was none; `default` stays (`RuleBroken`)."""
 
@@ -214,6 +228,9 @@ class TenantStore(Protocol):
 
     async def revoke_token(self, tenant: str, token: str) -> bool:
         """From now on it opens nothing. False if this tenant has no such token, or it was revoked before."""
+
+    async def note_key(self, tenant: str, key: str, meaning: str) -> str:
+        """What this key means in this tenant: whatever it was noted with first. Remembered for `REMEMBER_KEYS`."""
 
 
 class WorkerStore(Protocol):

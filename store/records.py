@@ -374,6 +374,14 @@ class ApiToken:
         return self.revoked_at is None and (self.new.expires_at is None or now < self.new.expires_at)
 
 
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What somebody has used a key for."""
+
+    meaning: str
+    at: datetime
+
+
 # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -13,7 +13,7 @@ from store.records import DEFAULT_TENANT, HIGHEST, MessageState, WorkerStatus
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from store.records import Said, SessionKey
+    from store.records import Said, SessionKey, Tenant
 
 
 MOST_CONTEXT = 100.0
@@ -49,6 +49,11 @@ def copied(said: Sequence[Said]) -> list[Said]:
     """What is kept is not changed by whoever still holds the data that came with it."""
     check_words(*(one.text for one in said))
     return [replace(one, data=plain_json(one.data)) for one in said]
+
+
+def renamed(tenant: Tenant, name: str | None, zone: str | None) -> Tenant:
+    """The tenant under another name or in another zone; what is None stays."""
+    return replace(tenant, name=tenant.name if name is None else name, zone=tenant.zone if zone is None else zone)
 
 
 def at_most(limit: int) -> int:

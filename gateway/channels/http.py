@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CHANNEL = "http"
 MOST_WAITING = 1_000
-"""Pieces for a listener that does not take them; what is shown only meanwhile makes room first."""
+"""Pieces for a listener that does not take them; what is shown only meanwhile makes room, and is cleared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,9 @@ class Listener:
 
     def put(self, piece: Piece) -> None:
         if len(self.pieces) >= MOST_WAITING:
-            self.pieces = deque(one for one in self.pieces if one.kind == "reply")
+            turns = dict.fromkeys(one.turn for one in self.pieces if one.kind == "delta")
+            replies = (one for one in self.pieces if one.kind == "reply")
+            self.pieces = deque([*(Piece("clear", turn=turn) for turn in turns), *replies])
         self.pieces.append(piece)
         self.stream.poke()
 

@@ -13,9 +13,12 @@ from starlette.exceptions import HTTPException
 
 from cron.errors import CronError
 from gateway.access.scopes import UnknownScope
-from gateway.http import messages, people, problems, runs, schedules, state
+from gateway.http import health, messages, metrics, people, problems, runs, schedules, state
 from gateway.http.gate import Gate, GuardedRoute
 from gateway.http.guard import Guard
+from gateway.http.meter import Meter
+from gateway.http.methods import Methods
+from gateway.http.table import ACCESS
 from store.protocols import StoreError
 
 if TYPE_CHECKING:
@@ -23,24 +26,42 @@ if TYPE_CHECKING:
 
     from gateway.office import Office
 
+ROUTERS = tuple(module.router for module in (health, metrics, schedules, runs, messages, state, people))
+TAGS = {
+    "schedules": "What agents do at certain times, or when they are called.",
+    "runs": "What came of it, and a stream that tells as it happens.",
+    "messages": "Talking to an agent.",
+    "gateway": "Conversations, lanes, and how the gateway is.",
+    "access": "Tokens and tenants.",
+}
 ABOUT = """A gateway between people who chat and AI agents.
 
 Every request but those about health carries a token: `Authorization: Bearer …`. A token belongs to a tenant, sees only
 that one, and may do what its scopes say. Errors are problem details (RFC 9457) with `detail`, `code` and `next`.
+
+Lists answer `items` and `next`: hand `next` in as `after` for what follows, until it is null. What makes something
+takes an `Idempotency-Key`: sent again with the same one, the same request happens once; another request with it is
+refused. Times are RFC 3339 with their zone, spans are texts such as `10m`. A body has a megabyte at most.
 """
 
 
 def make_api(office: Office) -> FastAPI:
     api = FastAPI(
-        title="goclaw", version=version("goclaw"), description=ABOUT, docs_url=None, redoc_url=None, openapi_url=None
+        title="goclaw",
+        version=version("goclaw"),
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        generate_unique_id_function=lambda route: route.name,
     )
     api.state.office = office
-    api.state.gate = Gate(office.doorkeeper, office.settings.http.rate)
+    api.state.gate = Gate(office.doorkeeper, office.settings.http.rate, office.limits)
     api.router.redirect_slashes = False
-    for module in (schedules, runs, messages, state, people):
-        api.include_router(module.router)
+    for router in ROUTERS:
+        api.include_router(router)
     api.router.route_class = GuardedRoute
-    api.get("/openapi.json", include_in_schema=False)(lambda_for(api))
+    api.get("/openapi.json", include_in_schema=False)(reader_of(api))
     api.add_exception_handler(HTTPException, problems.on_http)
     api.add_exception_handler(RequestValidationError, problems.on_validation)
     for kind in (problems.Problem, CronError, StoreError, UnknownScope):
@@ -48,7 +69,7 @@ def make_api(office: Office) -> FastAPI:
     return api
 
 
-def lambda_for(api: FastAPI) -> Any:
+def reader_of(api: FastAPI) -> Any:
     made: dict[str, Any] = {}
 
     async def openapi() -> dict[str, Any]:
@@ -62,16 +83,38 @@ def lambda_for(api: FastAPI) -> Any:
 
 def document(api: FastAPI) -> dict[str, Any]:
     """The OpenAPI document."""
-    made = get_openapi(title=api.title, version=api.version, description=api.description, routes=api.routes)
+    made = get_openapi(
+        title=api.title,
+        version=api.version,
+        summary="Chats with AI agents, and their schedules.",
+        description=api.description,
+        routes=api.routes,
+        tags=[{"name": name, "description": about} for name, about in TAGS.items()],
+        license_info={"name": "MIT", "identifier": "MIT"},
+    )
     made.setdefault("components", {}).setdefault("schemas", {})["Problem"] = problems.SCHEMA
+    for path, operations in made["paths"].items():
+        for method, operation in operations.items():
+            for status in refusals(ACCESS[method.upper(), path], has_body="requestBody" in operation):
+                operation["responses"].setdefault(str(status), problems.documented(status)[status])
     return made
 
 
+def refusals(need: str, *, has_body: bool) -> tuple[int, ...]:
+    """The problems that come from in front of a route."""
+    body = (408, 413, 415) if has_body else ()
+    return (400, 403, 405, 421, 422, *body) if need == "anybody" else (400, 401, 403, 405, 421, 422, 429, 503, *body)
+
+
 def routes_of(api: FastAPI) -> list[APIRoute]:
-    return [route for route in api.routes if isinstance(route, APIRoute)]
+    """Every route that is served, each with its methods."""
+    everything = [*api.routes, *(route for router in ROUTERS for route in router.routes)]
+    return [route for route in everything if isinstance(route, APIRoute)]
 
 
 def make_app(office: Office, bound: str = "127.0.0.1") -> ASGIApp:
     """What a server serves."""
     hosts = [name.strip() for name in (office.settings.http.hosts or "").split(",") if name.strip()]
-    return Guard(make_api(office), bound, hosts)
+    api = make_api(office)
+    guarded = Guard(Methods(api, routes_of(api)), office.limits, bound, hosts)
+    return Meter(guarded, office.figures)

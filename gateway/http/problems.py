@@ -126,19 +126,43 @@ def of_http(error: HTTPException) -> Problem:
     if error.status_code == 405:
         allowed = headers.get("allow") or headers.get("Allow") or ""
         return Problem(405, "method-not-allowed", f"this path takes {allowed or 'other methods'}", headers=headers)
+    if error.status_code == 400:  # nothing else in the framework says so
+        return no_json("it is no text, too deep, or has a number that is too long")
     return Problem(error.status_code, "refused", str(error.detail), headers=headers)
 
 
-def of_validation(error: RequestValidationError) -> Problem:
+def of_validation(error: RequestValidationError, media_type: str) -> Problem:
     """Everything that is wrong with a request, at once, each with its place."""
+    all_of_them = error.errors()
+    if all_of_them and all_of_them[0]["type"] == "json_invalid":
+        return no_json(f"{all_of_them[0]['ctx']['error']} at character {all_of_them[0]['loc'][-1]}")
+    if any(tuple(one["loc"]) == ("body",) for one in all_of_them) and not is_json(media_type):
+        return Problem(415, "not-json", "the body must be JSON", next="Send Content-Type: application/json with it.")
     found = [
-        {"field": ".".join(str(part) for part in one["loc"]), "error": one["msg"]}
-        for one in error.errors()[:SHOWN_ERRORS]
+        {
+            "field": whole(".".join(str(part) for part in one["loc"])),
+            "error": whole(one["msg"].removeprefix("Value error, ")),
+        }
+        for one in all_of_them[:SHOWN_ERRORS]
     ]
     first = found[0] if found else {"field": "", "error": "it cannot be read"}
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     detail = f"{first['field']}: {first['error']}{more}"
     return Problem(422, "invalid-request", excerpt(detail, 300), next="GET /openapi.json has the shape.", errors=found)
+
+
+def no_json(why: str) -> Problem:
+    return Problem(400, "bad-json", f"the body cannot be read as JSON: {why}", next="GET /openapi.json has the shape.")
+
+
+def is_json(media_type: str) -> bool:
+    kind = media_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def whole(text: str) -> str:
+    """What can be written: names of fields come from whoever asked, halves of characters and all."""
+    return excerpt(text.encode(errors="replace").decode(), 300)
 
 
 async def on_problem(request: Request, error: Exception) -> Response:
@@ -151,7 +175,9 @@ async def on_http(request: Request, error: Exception) -> Response:
 
 
 async def on_validation(request: Request, error: Exception) -> Response:
-    return of_validation(error).response() if isinstance(error, RequestValidationError) else surprise(error).response()
+    if not isinstance(error, RequestValidationError):
+        return surprise(error).response()
+    return of_validation(error, request.headers.get("content-type", "")).response()
 
 
 def surprise(error: BaseException) -> Problem:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Annotated, Any
-from uuid import NAMESPACE_URL, uuid5
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Path, Query
 
 from cron import report
-from cron.errors import AgentMissing
+from cron.errors import AgentMissing, JobEnded
 from cron.jobs import Wish, check_schedule
 from cron.phrases import parse_phrase
+from cron.plans import Turn
 from cron.schedule import Schedule as When
 from cron.schedule import at, every, parse_cron, webhook
 from gateway.access.tokens import Caller
 from gateway.http.gate import GuardedRoute, Me, Room
+from gateway.http.keys import Key as Key
+from gateway.http.keys import once, own_uid
 from gateway.http.problems import Problem, documented, not_found
 from gateway.http.shapes import (
     NEXT_FIRES,
@@ -34,21 +36,12 @@ from gateway.http.shapes import (
 )
 from gateway.office import Office
 from gateway.persist import persist
-from store.jobs import JobStatus, Rules, TriggerKind
+from store.jobs import Job, JobStatus, Rules, TriggerKind
 from store.records import HIGHEST, SessionKey
 
 router = APIRouter(route_class=GuardedRoute, tags=["schedules"])
 
-Id = Annotated[int, Path(ge=1, le=HIGHEST)]
-Key = Annotated[
-    str | None,
-    Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[!-~]+$", description="Once per key."),
-]
-
-
-def own_uid(me: Caller, *parts: object) -> str:
-    """The same for the same key of the same token, and for no other."""
-    return str(uuid5(NAMESPACE_URL, repr(("goclaw-http", me.tenant, me.token, *parts))))
+Id = Annotated[int, Path(ge=1, le=HIGHEST, examples=[1])]
 
 
 async def when_of(office: Office, me: Caller, asked: WhenIn, *, hook: bool = False) -> When | None:
@@ -120,6 +113,9 @@ async def create(asked: ScheduleIn, me: Me, office: Room, key: Key = None) -> Sc
     schedule = await when_of(office, me, asked, hook=asked.webhook)
     if schedule is None:
         raise Problem(422, "invalid-request", "expected one of when, every, after, at, cron and webhook")
+    deliver_to = None if asked.deliver_to is None else own_session(me, asked.deliver_to)
+    check_schedule(schedule, office.now())
+    await once(office, me, "schedule", key, asked)
     job = await office.jobs.create(
         Wish(
             tenant=me.tenant,
@@ -128,7 +124,7 @@ async def create(asked: ScheduleIn, me: Me, office: Room, key: Key = None) -> Sc
             when=schedule,
             name=asked.name,
             rules=Rules(**rules_of(asked.rules)),
-            deliver_to=None if asked.deliver_to is None else own_session(me, asked.deliver_to),
+            deliver_to=deliver_to,
             session=asked.session,
             session_name=asked.session_name,
             work_source=asked.work_source,
@@ -164,10 +160,9 @@ async def show(id: Id, me: Me, office: Room) -> Schedule:
 
 @router.patch("/v1/schedules/{id}", responses=documented(400, 401, 403, 404, 409, 422, 429, 503))
 async def edit(id: Id, asked: ScheduleEdit, me: Me, office: Room) -> Schedule:
-    """Change what is named, pause or resume. What is not named stays as it is then."""
-    await office.jobs.get(me.tenant, id)
-    if asked.status == "active" and asked.paused_until is not None:
-        raise Problem(422, "invalid-request", "paused_until is for status paused")
+    """Change what is named, pause or resume, all of it or nothing. What is not named stays as it is then."""
+    job = await still_there(office, me, id)
+    turn = turn_of(asked)
     changes: dict[str, Any] = {
         name: getattr(asked, name) for name in ("message", "agent", "name") if getattr(asked, name) is not None
     }
@@ -177,16 +172,36 @@ async def edit(id: Id, asked: ScheduleEdit, me: Me, office: Room) -> Schedule:
         changes["rules"] = rules
     if asked.zone:
         changes["zone"] = asked.zone
-    schedule = await when_of(office, me, asked)
-    if changes or schedule is not None:
-        job = await office.jobs.edit(me.tenant, id, when=schedule, **changes)
-    else:
-        job = await office.jobs.get(me.tenant, id)
-    if asked.status == "paused" or asked.paused_until is not None:
-        job = await office.jobs.pause(me.tenant, id, asked.reason, asked.paused_until)
-    elif asked.status == "active":
-        job = await office.jobs.resume(me.tenant, id)
+    # New times are meant where the old ones are.
+    schedule = await when_of(office, me, asked.model_copy(update={"zone": asked.zone or job.spec.timing.zone}))
+    if changes or schedule is not None or turn is not None:
+        job = await office.jobs.edit(me.tenant, id, when=schedule, turn=turn, **changes)
     return schedule_shape(job, office.now())
+
+
+def turn_of(asked: ScheduleEdit) -> Turn | None:
+    if asked.paused_until is not None:
+        if asked.status == "active":
+            raise Problem(422, "invalid-request", "paused_until is for status paused")
+        return Turn(active=False, until=asked.paused_until, reason=asked.reason)
+    if asked.status is None:
+        return None
+    return Turn(asked.status == "active", reason=asked.reason if asked.status == "paused" else "")
+
+
+async def still_there(office: Office, me: Caller, id: int) -> Job:
+    """The schedule, if it was not deleted: its history can be read, and that is all."""
+    job = await office.jobs.get(me.tenant, id)
+    if job.status is JobStatus.CANCELLED:
+        raise JobEnded(id, job.status)
+    return job
+
+
+async def still_going(office: Office, me: Caller, id: int) -> Job:
+    job = await office.jobs.get(me.tenant, id)
+    if job.status.ended:
+        raise JobEnded(id, job.status)
+    return job
 
 
 @router.delete("/v1/schedules/{id}", responses=documented(401, 403, 404, 409, 422, 429, 503))
@@ -219,7 +234,7 @@ async def fired(office: Office, me: Caller, id: int, key: str | None, kind: Trig
 @router.put("/v1/schedules/{id}/hints", responses=documented(400, 401, 403, 404, 409, 422, 429, 503))
 async def hint(id: Id, asked: HintsIn, me: Me, office: Room) -> Schedule:
     """Propose another pace or moment for a while; the schedule's own limits still hold."""
-    await office.jobs.get(me.tenant, id)
+    await still_going(office, me, id)
     job = await office.jobs.hint(me.tenant, id, **asdict_of(asked))
     return schedule_shape(job, office.now())
 

@@ -9,98 +9,35 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections import Counter
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
 from hypercorn.config import Config
-from hypercorn.events import RawData
-from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import ConnectionState
 from hypercorn.utils import wrap_app
 
+from gateway.access.limits import USUAL_LIMITS, Limits
+from gateway.http.connection import Connection, Connections
 from store.protocols import CannotOpen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hypercorn.events import Event
-
     from gateway.streams import Streams
 
 logger = logging.getLogger("goclaw.http")
 
-GRACE_S = 1.0
-SEND_S = 10.0
-"""How long a peer may take to read what was sent to it."""
-IDLE_S = 10.0
-"""For the head of a request, and between two of them."""
-MOST_CONNECTIONS = 2_000
-MOST_PER_ADDRESS = 1_200
 BACKLOG = 1_000
-
-
-class Connections:
-    """Who is connected."""
-
-    def __init__(self) -> None:
-        self._of: Counter[str] = Counter()
-        self._sending: set[trio.CancelScope] = set()
-
-    def take(self, address: str) -> bool:
-        if self._of.total() >= MOST_CONNECTIONS or self._of[address] >= MOST_PER_ADDRESS:
-            return False
-        self._of[address] += 1
-        return True
-
-    @contextmanager
-    def sending(self) -> Iterator[trio.CancelScope]:
-        """Around a send: it is not cut short by a cancellation, only by its own end or by `cut`."""
-        with trio.CancelScope(deadline=trio.current_time() + SEND_S, shield=True) as scope:
-            self._sending.add(scope)
-            try:
-                yield scope
-            finally:
-                self._sending.discard(scope)
-
-    def cut(self) -> None:
-        """Whoever has not read by now does not matter any more."""
-        for scope in self._sending:
-            scope.cancel()
-
-    def leave(self, address: str) -> None:
-        self._of[address] -= 1
-        if not self._of[address]:
-            del self._of[address]
-
-
-class Connection(TCPServer):
-    """One connection. What hypercorn would wait for without end has an end here."""
-
-    connections: Connections
-
-    async def protocol_send(self, event: Event) -> None:
-        with self.connections.sending() as soon:
-            await self._send(event)
-        if soon.cancelled_caught:
-            await trio.aclose_forcefully(self.stream)
-
-    async def _send(self, event: Event) -> None:
-        if not isinstance(event, RawData):
-            await super().protocol_send(event)
-            return
-        async with self.send_lock:
-            try:
-                await self.stream.send_all(event.data)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                gone = True
-            else:
-                gone = False
-        if gone:
-            await super().protocol_send(RawData(b""))
+AWAY_S = 1.0
+MOST_TURNED_AWAY = 100
+"""So many at once are told why; the others are only closed."""
+FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 5\r\n"
+    b"Connection: close\r\nContent-Length: %d\r\n\r\n%s"
+)
+WHY = (
+    b'{"type":"urn:goclaw:too-many-connections","title":"Service Unavailable","status":503,"detail":"there are too many'
+    b' connections from this address, or in all","code":"too-many-connections","next":"Close some, and try again."}'
+)
 
 
 async def serve(
@@ -109,13 +46,15 @@ async def serve(
     host: str,
     port: int,
     *,
-    grace_s: float = GRACE_S,
+    limits: Limits = USUAL_LIMITS,
+    connections: Connections | None = None,
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; starts with the port. Raises `CannotOpen` if the address cannot be listened on."""
     listeners = await listen(host, port)
-    wrapped, config, context = wrap_app(app, 0, "asgi"), settings(), WorkerContext(None)
-    connections, stop, everything = Connections(), trio.Event(), trio.CancelScope(shield=True)
+    wrapped, config, context = wrap_app(app, 0, "asgi"), settings(limits), WorkerContext(None)
+    connections = Connections(limits) if connections is None else connections
+    stop, everything = trio.Event(), trio.CancelScope(shield=True)
 
     async def wind_down(task_status: trio.TaskStatus[None]) -> None:
         """Out of reach of whoever cancels: that only begins the end."""
@@ -129,12 +68,13 @@ async def serve(
                         task_status.started()
                         await stop.wait()
                         accepting.cancel_scope.cancel()
-                    await context.terminated.set()
+                    await context.terminated.set()  # before streams end: no connection is kept for another request
+                    streams.close()
                     watching.start_soon(cut_after_grace)
                 watching.cancel_scope.cancel()
 
     async def cut_after_grace() -> None:
-        await trio.sleep(grace_s)
+        await trio.sleep(limits.grace_s)
         connections.cut()
         everything.cancel()
 
@@ -144,7 +84,6 @@ async def serve(
         try:
             await trio.sleep_forever()
         finally:
-            streams.close()
             stop.set()
 
 
@@ -157,18 +96,32 @@ async def connected(
         await trio.aclose_forcefully(stream)
         return
     if not connections.take(address):
-        await trio.aclose_forcefully(stream)
+        await turn_away(connections, stream)
         return
     try:
-        connection = Connection(app, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]  # no TLS
-        connection.connections = connections
-        await connection
-    except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+        await Connection(app, config, context, stream, connections)
+    except* (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
         pass
-    except Exception:
+    except* Exception:
         logger.warning("a connection ended in a surprise", exc_info=True)
     finally:
         connections.leave(address)
+
+
+async def turn_away(connections: Connections, stream: trio.SocketStream) -> None:
+    """Say why, and let the peer read it: what is closed with something unread in it is torn up on its way."""
+    if connections.turned_away < MOST_TURNED_AWAY:
+        connections.turned_away += 1
+        with trio.move_on_after(AWAY_S):
+            try:
+                await stream.send_all(FULL % (len(WHY), WHY))
+                await stream.send_eof()
+                while await stream.receive_some():
+                    continue
+            except trio.BrokenResourceError:
+                pass
+        connections.turned_away -= 1
+    await trio.aclose_forcefully(stream)
 
 
 async def listen(host: str, port: int) -> list[trio.SocketListener]:
@@ -180,12 +133,12 @@ async def listen(host: str, port: int) -> list[trio.SocketListener]:
         ) from None
 
 
-def settings() -> Config:
+def settings(limits: Limits) -> Config:
     config = Config()
-    config.keep_alive_timeout = IDLE_S
+    config.keep_alive_timeout = limits.idle_s
     config.include_server_header = False
     config.errorlog = None
     config.accesslog = None
-    config.h11_max_incomplete_size = 32_768
+    config.h11_max_incomplete_size = 65_536  # holds the longest key of a session, written out byte by byte
     config.websocket_max_message_size = 512 * 1024
     return config

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import trio
 
-from gateway.addresses import is_any, is_ip
+from gateway.addresses import is_any, is_ip, is_loopback
 from gateway.http.app import make_app
+from gateway.http.connection import Connections
 from gateway.http.server import serve
 from gateway.local import Local, announced
 from gateway.office import Office
 from gateway.supervisor import keep_running, plain
+from store.protocols import CannotOpen
 
 logger = logging.getLogger("goclaw.http")
 
@@ -30,10 +32,20 @@ async def run(
 ) -> None:
     """Until cancelled; starts with the address. ``token`` is the one that programs of the same user find."""
     host, port = office.settings.host, 0 if any_port else office.settings.port
+    if not is_loopback(host) and office.settings.gateway_token is None:
+        raise CannotOpen(f'GOCLAW_HOST="{host}" can be reached from elsewhere: set GOCLAW_GATEWAY_TOKEN too')
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keep_running, office.news.run, failed)
         nursery.start_soon(keep_running, office.streams.watch, failed)
-        bound = await nursery.start(partial(serve, make_app(office, host), office.streams, host, port))
+        nursery.start_soon(keep_running, office.followers.watch, failed)
+        nursery.start_soon(keep_running, office.pulse.run, failed)
+        nursery.start_soon(office.lag.run)
+        connections = Connections(office.limits)
+        office.connected = connections.counts
+        app = make_app(office, host)
+        bound = await nursery.start(
+            partial(serve, app, office.streams, host, port, limits=office.limits, connections=connections)
+        )
         url = f"http://{reachable(host)}:{bound}"
         with announced(directory, Local(url, token, os.getpid())):
             office.serving = True
@@ -45,7 +57,7 @@ async def run(
 
 
 def failed(error: Exception, again_in_s: float) -> None:
-    logger.error("streams: %s; going on in %g s", plain(error), again_in_s)
+    logger.error("a part of the API failed: %s; going on in %g s", plain(error), again_in_s)
 
 
 def reachable(host: str) -> str:

@@ -2,37 +2,69 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    Strict,
+    WithJsonSchema,
+)
 
 from cron.durations import duration_text, parse_duration
 from cron.errors import DurationError
 from cron.report import upcoming
 from cron.schedule import schedule_of
-from store.records import HIGHEST
+from store.records import DropPolicy, QueueMode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from store.jobs import Job, Notification, Run, Trigger
     from store.records import ApiToken, Line, Session, Tenant, Worker
 
 Item = TypeVar("Item")
 
 NEXT_FIRES = 5
+ONE = re.compile(r"([0-9.]+) *([a-zA-Z]+)")
+SEVERAL = re.compile(r"(?:[0-9.]{1,20} *[a-zA-Z]{1,20} *){1,6}")
+UNITS = {"second": "s", "minute": "m", "hour": "h", "day": "d"}
+LONGEST_KEY = 5_000
+"""Characters of a session's key: every one of its parts may be written out byte by byte."""
 
 
 def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def short(unit: str) -> str:
+    return UNITS.get(unit.lower().removesuffix("s"), unit)
+
+
 def read_span(value: object) -> object:
-    if not isinstance(value, str):
+    if isinstance(value, timedelta):
         return value
+    if not isinstance(value, str):
+        raise ValueError('expected a text such as "10m"')
     try:
+        if SEVERAL.fullmatch(value):  # as spans are written in answers
+            return sum((parse_duration(number + short(unit)) for number, unit in ONE.findall(value)), timedelta())
         return parse_duration(value)
-    except DurationError as error:
+    except (DurationError, OverflowError) as error:
         raise ValueError(str(error)) from None
+
+
+def read_moment(value: object) -> object:
+    """A number is nobody's way to write a time."""
+    if not isinstance(value, datetime) and not (isinstance(value, str) and "-" in value[1:]):
+        raise ValueError("expected a time with its zone, for instance 2030-06-01T12:00:00Z")
+    return value
 
 
 def aware(moment: datetime) -> datetime:
@@ -51,7 +83,9 @@ def sendable(text: str) -> str:
     return text
 
 
-Moment = Annotated[datetime, AfterValidator(aware), PlainSerializer(stamp, return_type=str)]
+Moment = Annotated[
+    datetime, BeforeValidator(read_moment), AfterValidator(aware), PlainSerializer(stamp, return_type=str)
+]
 Span = Annotated[
     timedelta,
     BeforeValidator(read_span),
@@ -59,7 +93,9 @@ Span = Annotated[
     WithJsonSchema({"type": "string", "examples": ["10m", "1h 30m"]}),
 ]
 Text = Annotated[str, AfterValidator(sendable)]
-Number = Annotated[int, Field(ge=1, le=HIGHEST)]
+Whole = Annotated[int, Strict()]
+Flag = Annotated[bool, Strict()]
+"""1 is no yes, and yes is no 1."""
 
 
 class Shape(BaseModel):
@@ -77,12 +113,17 @@ class Page(BaseModel, Generic[Item]):
 class WhenIn(Shape):
     """Exactly one of these says when."""
 
-    when: Text | None = Field(None, max_length=1_000, description="A phrase, a cron expression or an instant.")
+    when: Text | None = Field(
+        None,
+        max_length=1_000,
+        description="A phrase, a cron expression or an instant.",
+        examples=["every weekday at 9am", "in 2 hours", "0 9 * * 1-5"],
+    )
     every: Span | None = Field(None, description="An interval, for instance 10m.")
     after: Span | None = Field(None, description="Once, so long from now.")
     at: Moment | None = Field(None, description="Once, at this instant.")
-    cron: Text | None = Field(None, max_length=1_000, description="A cron expression, for instance 0 9 * * 1-5.")
-    zone: Text = Field("", max_length=100, description="Where times are meant, for instance Europe/Berlin.")
+    cron: Text | None = Field(None, max_length=1_000, description="A cron expression.", examples=["0 9 * * 1-5"])
+    zone: Text = Field("", max_length=100, description="Where times are meant.", examples=["Europe/Berlin"])
 
 
 class RulesIn(Shape):
@@ -92,22 +133,27 @@ class RulesIn(Shape):
     anchor: Literal["start", "completion"] | None = None
     min_interval: Span | None = None
     max_interval: Span | None = None
-    max_retries: int | None = Field(None, ge=0, le=20)
+    max_retries: Whole | None = Field(None, ge=0, le=20)
     run_timeout: Span | None = None
-    delete_after_success: bool | None = None
+    delete_after_success: Flag | None = None
 
 
 class ScheduleIn(WhenIn):
-    message: Text = Field(min_length=1, max_length=16_000, description="What the agent is told each time.")
+    message: Text = Field(
+        min_length=1,
+        max_length=16_000,
+        description="What the agent is told each time.",
+        examples=["Summarise what is new."],
+    )
     agent: Text = Field("main", min_length=1, max_length=64)
     name: Text = Field("", max_length=200)
-    webhook: bool = Field(False, description="It has no times: only POST /v1/schedules/{id}/trigger fires it.")
-    deliver_to: Text | None = Field(None, max_length=1_000, description="The session in which answers are said.")
+    webhook: Flag = Field(False, description="It has no times: only POST /v1/schedules/{id}/trigger fires it.")
+    deliver_to: Text | None = Field(None, max_length=LONGEST_KEY, description="The session in which answers are said.")
     session: Literal["fresh", "named", "chat"] = "fresh"
     session_name: Text = Field("", max_length=200)
     work_source: Text = Field("", max_length=1_000)
     rules: RulesIn = RulesIn()
-    at_once: bool = Field(False, description="The first run is now.")
+    at_once: Flag = Field(False, description="The first run is now.")
 
 
 class ScheduleEdit(WhenIn):
@@ -123,7 +169,7 @@ class ScheduleEdit(WhenIn):
 class HintsIn(Shape):
     interval: Span | None = None
     next_at: Moment | None = None
-    lasts: Span = timedelta(hours=1)
+    lasts: Span = Field(timedelta(hours=1), json_schema_extra={"default": "1h"})
     reason: Text = Field("", max_length=200)
 
 
@@ -243,6 +289,10 @@ class Notification_(BaseModel):
     run_id: str | None
     agent_id: str | None
     status: str | None
+    started_at: str | None = None
+    completed_at: str | None = None
+    result_summary: str | None = None
+    error_message: str | None = None
     data: dict[str, Any]
 
 
@@ -347,21 +397,33 @@ def notification_shape(one: Notification) -> Notification_:
         run_id=news.run or None,
         agent_id=None if agent is None else str(agent),
         status=None if status is None else str(status),
+        started_at=text_in(news.data, "started_at") or (stamp(one.at) if news.kind == "run.started" else None),
+        completed_at=text_in(news.data, "completed_at"),
+        result_summary=text_in(news.data, "result_summary"),
+        error_message=text_in(news.data, "error_message"),
         data=dict(news.data),
     )
+
+
+def text_in(data: Mapping[str, object], name: str) -> str | None:
+    """What is kept under this name, if it is a text."""
+    value = data.get(name)
+    return value if isinstance(value, str) else None
 
 
 # ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class MessageIn(Shape):
-    text: Text = Field(min_length=1, max_length=100_000)
+    text: Text = Field(min_length=1, max_length=100_000, examples=["What is the weather like?"])
     agent: Text = Field("main", min_length=1, max_length=64)
     chat: Text = Field(
         "main", min_length=1, max_length=200, description="Which conversation; one is as good as another."
     )
     thread: Text = Field("", max_length=200)
-    wait: float = Field(0, ge=0, le=300, description="Seconds to wait for the answer; a stream waits anyway.")
+    wait: Annotated[float, Strict()] = Field(
+        0, ge=0, le=300, description="Seconds to wait for the answer; a stream waits anyway."
+    )
 
 
 class MessageOut(BaseModel):
@@ -373,12 +435,23 @@ class MessageOut(BaseModel):
 
 
 class StopIn(Shape):
-    everything: bool = Field(False, description="Also what waits; else the oldest run only.")
+    everything: Flag = Field(False, description="Also what waits; else the oldest run only.")
 
 
 class Stopping(BaseModel):
     session: str
     state: str
+
+
+class PolicyIn(Shape):
+    """What is named is set, null takes it back; what is not named stays."""
+
+    mode: QueueMode | None = None
+    cap: Whole | None = Field(None, ge=1, le=10_000, description="How many messages may wait.")
+    drop: DropPolicy | None = None
+    debounce_ms: Whole | None = Field(None, ge=0, le=60_000)
+    max_concurrent: Whole | None = Field(None, ge=1, le=100, description="How many runs at once.")
+    zone: Text | None = Field(None, min_length=1, max_length=100, description="Where times written here are meant.")
 
 
 class SessionOut(BaseModel):
@@ -442,7 +515,11 @@ class LaneOut(BaseModel):
 
 
 class LaneIn(Shape):
-    limit: int = Field(ge=1, le=10_000)
+    limit: Whole = Field(ge=1, le=10_000)
+
+
+class AgentOut(BaseModel):
+    name: str
 
 
 class RunningOut(BaseModel):
@@ -534,7 +611,11 @@ class TenantIn(Shape):
 
 
 class TenantEdit(Shape):
-    enabled: bool
+    """What is not named stays."""
+
+    enabled: Flag | None = None
+    name: Text | None = Field(None, max_length=200)
+    zone: Text | None = Field(None, min_length=1, max_length=100)
 
 
 class TenantOut(BaseModel):

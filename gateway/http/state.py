@@ -1,26 +1,34 @@
-"""Sessions, lanes, workers and how the gateway is, over HTTP."""
+"""Sessions, lanes, workers and what goes on, over HTTP."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import uuid4
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query
 
+from cron.service import CronState
+from cron.zones import read_zone
+from gateway.access.tokens import Caller
 from gateway.channels.http import CHANNEL
 from gateway.http.gate import GuardedRoute, Me, Room
+from gateway.http.keys import Key, once
 from gateway.http.problems import Problem, documented, not_found
-from gateway.http.schedules import Key, own_session
+from gateway.http.schedules import own_session
 from gateway.http.shapes import (
+    LONGEST_KEY,
+    AgentOut,
     Deleted,
-    HealthOut,
     LaneIn,
     LaneOut,
     LineOut,
     MeOut,
     Page,
+    PolicyIn,
     RunningOut,
     ServiceOut,
     SessionOut,
@@ -31,33 +39,20 @@ from gateway.http.shapes import (
     line_shape,
     schedule_shape,
     session_shape,
+    stamp,
     worker_shape,
 )
 from gateway.office import Office
 from gateway.persist import persist
 from gateway.timetable import LOOKED_AT
-from store.records import HIGHEST, DeliveryKey, Incoming, Session
+from store.records import HIGHEST, DeliveryKey, Incoming, Session, SessionKey
 
 router = APIRouter(route_class=GuardedRoute, tags=["gateway"])
 
 NEXT_SHOWN = 5
-SessionId = Annotated[str, Path(min_length=1, max_length=1_000)]
-
-
-@router.get("/healthz", responses=documented(422))
-async def healthz() -> HealthOut:
-    """The process is there and answers."""
-    return HealthOut(status="ok")
-
-
-@router.get("/readyz", responses={503: {"model": HealthOut}, **documented(422)})
-async def readyz(office: Room, response: Response) -> HealthOut:
-    """It can take messages in: the store answers, and no service rests after a failure."""
-    await persist(partial(office.store.tenant, "default"))
-    gateway = office.gateway
-    resting = gateway is not None and any(one.state == "resting" for one in gateway.health())
-    response.status_code = 503 if resting else 200
-    return HealthOut(status="unhealthy" if resting else "ok")
+JOBS = "cron"
+"""Where the runs of jobs are that share no conversation: the session is the job and the run."""
+SessionId = Annotated[str, Path(min_length=1, max_length=LONGEST_KEY, examples=["default:main:http::main::0"])]
 
 
 @router.get("/v1/me", responses=documented(401, 403, 422, 429, 503))
@@ -81,7 +76,7 @@ async def status(me: Me, office: Room) -> Status:
         state="running" if gateway is not None else "waiting" if office.serving else "stopped",
         started_at=office.started_at,
         now=now,
-        lanes=lanes_of(office),
+        lanes=lanes_of(office, me),
         running=[
             RunningOut(
                 run=one.run,
@@ -97,10 +92,20 @@ async def status(me: Me, office: Room) -> Status:
         next=[schedule_shape(job, now) for job in planned[:NEXT_SHOWN]],
         schedules=counts._asdict(),
         services=services_of(office, full=me.may("operator")),
-        cron={}
-        if cron is None
-        else {"status": str(cron.status), "checks": cron.check_count, "triggers": cron.trigger_count},
+        cron={} if cron is None else cron_figures(cron, full=me.may("operator")),
     )
+
+
+def cron_figures(cron: CronState, *, full: bool) -> dict[str, Any]:
+    if not full:
+        return {"status": str(cron.status)}
+    return {
+        "status": str(cron.status),
+        "checks": cron.check_count,
+        "triggers": cron.trigger_count,
+        "started_at": None if cron.started_at is None else stamp(cron.started_at),
+        "last_check_at": None if cron.last_check_at is None else stamp(cron.last_check_at),
+    }
 
 
 def services_of(office: Office, *, full: bool) -> list[ServiceOut]:
@@ -113,10 +118,15 @@ def services_of(office: Office, *, full: bool) -> list[ServiceOut]:
     ]
 
 
-def lanes_of(office: Office) -> list[LaneOut]:
+def lanes_of(office: Office, me: Caller) -> list[LaneOut]:
+    """How full each lane is: for operators with all figures, for others with their own tenant's runs only."""
     if office.gateway is None:
         limits = office.settings.lane.model_dump()
         return [LaneOut(name=name, limit=limit) for name, limit in limits.items()]
+    lanes = office.gateway.scheduler.statistics().lanes
+    if not me.may("operator"):
+        own = Counter(one.lane for one in office.activity.running(me.tenant))
+        return [LaneOut(name=lane.name, limit=lane.limit, active=own[lane.name]) for lane in lanes]
     return [
         LaneOut(
             name=lane.name,
@@ -130,18 +140,25 @@ def lanes_of(office: Office) -> list[LaneOut]:
             wait_p99_s=lane.wait.p99_s,
             oldest_wait_s=lane.oldest_wait_s,
         )
-        for lane in office.gateway.scheduler.statistics().lanes
+        for lane in lanes
     ]
+
+
+@router.get("/v1/agents", responses=documented(401, 403, 429, 503))
+async def agents(me: Me, office: Room) -> Page[AgentOut]:
+    """Whom one can write to and schedule for."""
+    return Page(items=[AgentOut(name=name) for name in office.agents], next=None)
 
 
 @router.get("/v1/lanes", responses=documented(401, 403, 422, 429, 503))
 async def lanes(me: Me, office: Room) -> Page[LaneOut]:
-    return Page(items=lanes_of(office), next=None)
+    """What runs at once, and how much of it; only operators see more of it than their own tenant's runs."""
+    return Page(items=lanes_of(office, me), next=None)
 
 
 @router.put("/v1/lanes/{name}", responses=documented(401, 403, 404, 409, 422, 429, 503))
 async def resize(
-    name: Annotated[str, Path(min_length=1, max_length=64)], asked: LaneIn, me: Me, office: Room
+    name: Annotated[str, Path(min_length=1, max_length=64, examples=["main"])], asked: LaneIn, me: Me, office: Room
 ) -> LaneOut:
     """How many runs the lane has at once, from now on until the gateway ends."""
     if name not in office.settings.lane.model_dump():
@@ -150,7 +167,7 @@ async def resize(
         variable = f"GOCLAW_LANE_{name.upper()}"
         raise Problem(409, "not-running", "no gateway runs here", next=f"Set {variable}={asked.limit} in .env.")
     office.gateway.scheduler.lanes.resize(name, asked.limit)
-    return next(lane for lane in lanes_of(office) if lane.name == name)
+    return next(lane for lane in lanes_of(office, me) if lane.name == name)
 
 
 @router.get("/v1/workers", responses=documented(401, 403, 422, 429, 503))
@@ -163,7 +180,7 @@ async def workers(me: Me, office: Room) -> Page[WorkerOut]:
 async def sessions(
     me: Me,
     office: Room,
-    after: Annotated[str, Query(max_length=1_000)] = "",
+    after: Annotated[str, Query(max_length=LONGEST_KEY)] = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Page[SessionOut]:
     """The tenant's conversations by key."""
@@ -212,11 +229,37 @@ async def transcript(
     return Page(items=[line_shape(line) for line in lines], next=following)
 
 
+@router.patch("/v1/sessions/{key}/policy", responses=documented(400, 401, 403, 404, 422, 429, 503))
+async def set_policy(key: SessionId, asked: PolicyIn, me: Me, office: Room) -> SessionOut:
+    """How its messages are treated, from the next one on."""
+    own = own_session(me, key)
+    named = asked.model_dump(exclude_unset=True)
+    if asked.zone is not None:
+        named["zone"] = read_zone(asked.zone).key
+    async with office.setting:
+        found = await persist(partial(office.store.session, own))
+        if found is None:
+            raise not_found("session with this key", "GET /v1/sessions lists those that there are.")
+        policy = replace(found.standing.policy, **named)
+        return with_figures(office, await persist(partial(office.store.set_policy, own, policy)))
+
+
 @router.post("/v1/sessions/{key}/stop", status_code=202, responses=documented(401, 403, 404, 422, 429, 503))
 async def stop(key: SessionId, asked: StopIn, me: Me, office: Room, idempotency: Key = None) -> Stopping:
     """Stop what runs there, or all of it. The conversation is told; whichever gateway works on it does it."""
     own = own_session(me, key)
+    await once(office, me, "stop", idempotency, str(own), asked)
+    if own.channel == JOBS:
+        return stop_job(office, own)
     delivery = DeliveryKey(CHANNEL, "", f"{me.token}:stop:{idempotency or uuid4().hex}")
     text = "/stopall" if asked.everything else "/stop"
     receipt = await office.hand_in(Incoming(delivery, own, me.name, text, admin=True, control=True))
     return Stopping(session=str(own), state=receipt.state)
+
+
+def stop_job(office: Office, own: SessionKey) -> Stopping:
+    """Nobody is there who could be told: the run ends, and cron writes down that somebody stopped it."""
+    here = f"cron:{own.tenant}:{own.chat}:{own.thread}"
+    if office.gateway is None or not office.gateway.scheduler.cancel_all(here):
+        raise not_found("run of a job with this key at work here", "GET /v1/status lists what runs.")
+    return Stopping(session=str(own), state="done")

@@ -16,6 +16,7 @@ ACCESS: dict[tuple[str, str], Scope | Literal["anybody", "any-token"]] = {
     ("GET", "/metrics"): "operator",
     ("GET", "/v1/me"): "any-token",
     ("GET", "/v1/status"): "read",
+    ("GET", "/v1/agents"): "read",
     ("POST", "/v1/schedules/preview"): "read",
     ("GET", "/v1/schedules"): "read",
     ("POST", "/v1/schedules"): "schedule",

@@ -18,6 +18,7 @@ from store.records import (
     MessageState,
     NewToken,
     Note,
+    Noted,
     OwnKey,
     Reading,
     Reply,
@@ -139,6 +140,10 @@ def token(raw: Raw) -> ApiToken:
         maybe_when(one["expires_at"]),
     )
     return ApiToken(new, when(raw["created_at"]), maybe_when(raw["last_used_at"]), maybe_when(raw["revoked_at"]))
+
+
+def noted(raw: Raw) -> Noted:
+    return Noted(raw["meaning"], when(raw["at"]))
 
 
 def worker(raw: Raw) -> Worker:

@@ -13,7 +13,7 @@ from store.files.disk import Disk, cannot_open
 from store.files.journal import JournalFile
 from store.files.recovery import Recovered, recover
 from store.files.snapshots import write_at_once
-from store.protocols import CannotOpen
+from store.protocols import InUse
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -90,7 +90,7 @@ def _lock(disk: Disk, place: Path, now: datetime) -> int:
         lock = disk.lock(place / LOCK)
     except BlockingIOError:
         owner = disk.read(place / LOCK).decode(errors="replace").strip() or "another process"
-        raise CannotOpen(
+        raise InUse(
             f"the data directory {place} is in use by {owner}: stop that goclaw, or give this one a directory of its "
             "own with GOCLAW_DATA_DIR",
             path=str(place),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from store.files.journal import Journal
-    from store.records import Address, Cursor, Incoming, Lease, Note, Said, SessionKey
+    from store.records import Address, Cursor, Incoming, Lease, Note, OwnKey, Said, SessionKey
 
 
 class JsonMessages(Verbs):
@@ -61,6 +61,9 @@ class JsonMessages(Verbs):
     async def standings(self, sessions: Collection[SessionKey]) -> Mapping[SessionKey, Standing]:
         return await self.journal.do(lambda: {key: self._standing(key) for key in sessions})
 
+    async def states(self, keys: Collection[OwnKey]) -> Mapping[OwnKey, MessageState]:
+        return await self.journal.do(lambda: self._states(keys))
+
     async def outbox(self, limit: int, skip: Collection[Address] = ()) -> tuple[Reply, ...]:
         return await self.journal.do(lambda: self._outbox(limit, skip))
 
@@ -100,6 +103,16 @@ class JsonMessages(Verbs):
         message = Message(tables.fresh_id(), incoming, self.now())
         tables.put(tables.messages, message.id, message)
         return Receipt(message.id, message.state, message, fresh=True, standing=standing)
+
+    def _states(self, keys: Collection[OwnKey]) -> dict[OwnKey, MessageState]:
+        tables, after = self.tables, self.now() - REMEMBER_KEYS
+        found: dict[OwnKey, MessageState] = {}
+        for key in keys:
+            if (number := tables.by_key.get(key)) is not None:
+                found[key] = tables.messages.rows[number].state
+            elif (seen := tables.seen.rows.get(key)) is not None and seen.at > after:
+                found[key] = seen.state
+        return found
 
     def _begin(self, turn: str, ids: Sequence[int]) -> tuple[Message, ...]:
         check_words(turn)

@@ -78,15 +78,18 @@ class JsonStore(JsonTenants, JsonWorkers):
     def _tidy(self) -> Tidied:
         tables, now = self.tables, self.now()
         keys = tables.seen_by_age.pop_until(now - REMEMBER_KEYS, TIDY)
+        noted = tables.noted_by_age.pop_until(now - REMEMBER_KEYS, TIDY)
         beats = tables.beats_by_age.pop_until(now - KEEP_BEATS, TIDY)
         readings = tables.machines_by_age.pop_until(now - KEEP_READINGS, TIDY)
         for key in keys:
             tables.drop(tables.seen, key)
+        for one in noted:
+            tables.drop(tables.noted, one)
         for beat in beats:
             tables.drop(tables.beats, beat)
         for reading in readings:
             tables.drop(tables.machines, reading)
-        return Tidied(len(keys), len(beats), len(readings), tidy_cron(tables, now, TIDY))
+        return Tidied(len(keys) + len(noted), len(beats), len(readings), tidy_cron(tables, now, TIDY))
 
     async def prepare(self) -> None:
         """What every store has: a name of its own and the tenant `default`."""

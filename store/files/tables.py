@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Line,
         MachineSnapshot,
         Message,
+        Noted,
         OwnKey,
         Reply,
         Seen,
@@ -65,6 +66,7 @@ class Tables:
         """Transcript files that are of no use, or not yet: they are removed unless a session takes them."""
         self.tenants: Table[str, Tenant] = Table("tenant", str, decode.tenant)
         self.tokens: Table[tuple[str, str], ApiToken] = Table("token", decode.pair, decode.token, self._note_token)
+        self.noted: Table[tuple[str, str], Noted] = Table("noted", decode.pair, decode.noted, self._note_noted)
         self.workers: Table[str, Worker] = Table("worker", str, decode.worker)
         self.beats: Table[int, Beat] = Table("beat", int, decode.beat, self._note_beat)
         self.machines: Table[int, MachineSnapshot] = Table("machine", int, decode.machine, self._note_machine)
@@ -86,6 +88,8 @@ class Tables:
         self.mostly_trimmed: dict[SessionKey, None] = {}
         self.by_digest: dict[str, tuple[str, str]] = {}
         self.tokens_of: Groups[str, str] = Groups()
+        self.noted_of: Owned[str, str] = Owned()
+        self.noted_by_age: ByAge[tuple[str, str]] = ByAge(self._noted_at)
         self.beats_of: Groups[str, int] = Groups()
         self.beats_by_age: ByAge[int] = ByAge(self._beat_at)
         self.machines_in_order: Groups[str, int] = Groups()
@@ -194,6 +198,13 @@ class Tables:
             self.by_digest[new.new.digest] = key
             self.tokens_of.add(*key)
 
+    def _note_noted(self, key: tuple[str, str], old: Noted | None, new: Noted | None) -> None:
+        if old is not None:
+            self.noted_of.drop(*key)
+        if new is not None:
+            self.noted_of.add(*key)
+            self.noted_by_age.add(new.at, key)
+
     def _note_beat(self, key: int, old: Beat | None, new: Beat | None) -> None:
         if old is not None:
             self.beats_of.drop(old.worker, key)
@@ -210,6 +221,10 @@ class Tables:
 
     def _seen_at(self, key: OwnKey) -> datetime | None:
         row = self.seen.rows.get(key)
+        return None if row is None else row.at
+
+    def _noted_at(self, key: tuple[str, str]) -> datetime | None:
+        row = self.noted.rows.get(key)
         return None if row is None else row.at
 
     def _beat_at(self, key: int) -> datetime | None:

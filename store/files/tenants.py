@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from store.files.cron_keeping import forget_tenant
 from store.files.sessions import JsonSessions
-from store.records import DEFAULT_TENANT, USED_LATELY, ApiToken, Tenant
-from store.rules import check_words, default_stays, unknown_tenant
+from store.records import DEFAULT_TENANT, USED_LATELY, ApiToken, Noted, Tenant
+from store.rules import check_words, default_stays, renamed, unknown_tenant
 
 if TYPE_CHECKING:
     from store.records import NewToken
@@ -28,6 +28,9 @@ class JsonTenants(JsonSessions):
     async def enable_tenant(self, tenant: str, enabled: bool) -> bool:
         return await self.journal.do(lambda: self._enable_tenant(tenant, enabled))
 
+    async def edit_tenant(self, tenant: str, *, name: str | None = None, zone: str | None = None) -> bool:
+        return await self.journal.do(lambda: self._edit_tenant(tenant, name, zone))
+
     async def delete_tenant(self, tenant: str) -> bool:
         return await self.journal.do(lambda: self._delete_tenant(tenant))
 
@@ -45,6 +48,9 @@ class JsonTenants(JsonSessions):
     async def revoke_token(self, tenant: str, token: str) -> bool:
         return await self.journal.do(lambda: self._revoke_token(tenant, token))
 
+    async def note_key(self, tenant: str, key: str, meaning: str) -> str:
+        return await self.journal.do(lambda: self._note_key(tenant, key, meaning))
+
     # ── each in one step ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _create_tenant(self, tenant: str, name: str, zone: str) -> bool:
@@ -59,6 +65,14 @@ class JsonTenants(JsonSessions):
         if row is None:
             return False
         self.tables.put(self.tables.tenants, tenant, replace(row, enabled=enabled))
+        return True
+
+    def _edit_tenant(self, tenant: str, name: str | None, zone: str | None) -> bool:
+        check_words(name or "", zone or "")
+        row = self.tables.tenants.rows.get(tenant)
+        if row is None:
+            return False
+        self.tables.put(self.tables.tenants, tenant, renamed(row, name, zone))
         return True
 
     def _delete_tenant(self, tenant: str) -> bool:
@@ -77,6 +91,8 @@ class JsonTenants(JsonSessions):
             self.drop_session(tables.by_text[text])
         for token in list(tables.tokens_of[tenant]):
             tables.drop(tables.tokens, (tenant, token))
+        for noted in list(tables.noted_of[tenant]):
+            tables.drop(tables.noted, (tenant, noted))
         forget_tenant(tables, tenant)
         return True
 
@@ -106,3 +122,12 @@ class JsonTenants(JsonSessions):
             return False
         self.tables.put(self.tables.tokens, (tenant, token), replace(found, revoked_at=self.now()))
         return True
+
+    def _note_key(self, tenant: str, key: str, meaning: str) -> str:
+        check_words(key, meaning)
+        if tenant not in self.tables.tenants.rows:
+            raise unknown_tenant(tenant)
+        known = self.tables.noted.rows.get((tenant, key))
+        if known is None:
+            known = self.tables.put(self.tables.noted, (tenant, key), Noted(meaning, self.now()))
+        return known.meaning

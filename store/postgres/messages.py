@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from store.postgres import rows
 from store.postgres.queries import load
-from store.postgres.text import NOWHERE, to_json
+from store.postgres.text import NOWHERE, escaped, to_json
 from store.protocols import RuleBroken, StoreUnavailable
-from store.records import CHAT_LEASE, MOVES, REMEMBER_KEYS, Message, MessageState, SessionKey, Standing
+from store.records import CHAT_LEASE, MOVES, REMEMBER_KEYS, Message, MessageState, OwnKey, SessionKey, Standing
 from store.rules import check_end, check_figure, check_words, unknown_tenant
 
 if TYPE_CHECKING:
@@ -117,6 +117,12 @@ class PostgresMessages:
         found = await self.db.fetch(SQL["standings"], to_json(asked))
         known = {row["session"]: rows.readable(row, rows.standing) for row in found}
         return {key: known.get(text) or Standing() for key, text in texts.items()}
+
+    async def states(self, keys: Collection[OwnKey]) -> Mapping[OwnKey, MessageState]:
+        asked = list(keys)
+        columns = [[escaped(key[place]) for key in asked] for place in range(len(OwnKey._fields))]
+        found = await self.db.fetch(SQL["states"], self.now(), *columns, REMEMBER_KEYS)
+        return {asked[row["place"] - 1]: MessageState(row["state"]) for row in found}
 
     async def outbox(self, limit: int, skip: Collection[Address] = ()) -> tuple[Reply, ...]:
         resting = [rows.address_text(address) for address in skip]

@@ -39,6 +39,10 @@ class PostgresTenants:
     async def enable_tenant(self, tenant: str, enabled: bool) -> bool:
         return await self.db.first(SQL["enable_tenant"], tenant, enabled) is not None
 
+    async def edit_tenant(self, tenant: str, *, name: str | None = None, zone: str | None = None) -> bool:
+        check_words(name or "", zone or "")
+        return await self.db.first(SQL["edit_tenant"], tenant, name, zone) is not None
+
     async def delete_tenant(self, tenant: str) -> bool:
         if tenant == DEFAULT_TENANT:
             raise default_stays()
@@ -70,3 +74,10 @@ class PostgresTenants:
 
     async def revoke_token(self, tenant: str, token: str) -> bool:
         return await self.db.first(SQL["revoke_token"], self.now(), tenant, token) is not None
+
+    async def note_key(self, tenant: str, key: str, meaning: str) -> str:
+        check_words(key, meaning)
+        row = await self.db.first(SQL["note_key"], self.now(), tenant, key, meaning)
+        if row is None:
+            raise unknown_tenant(tenant)
+        return str(row["meaning"])

@@ -150,3 +150,21 @@ async def test_default_cannot_be_deleted(whole: Store, store: MessageStore) -> N
     with pytest.raises(RuleBroken, match="'default' cannot be deleted"):
         await whole.delete_tenant("default")
     assert await picture(whole, store) == before
+
+
+async def test_a_tenant_is_called_something_else(whole: Store) -> None:
+    """What is named changes, the rest stays; somebody unknown is not made by it."""
+    assert await whole.create_tenant("t", "Tea", "Europe/Berlin")
+    before = await whole.tenant("t")
+    assert before is not None
+    assert await whole.edit_tenant("t", name="Coffee")
+    assert await whole.tenant("t") == replace(before, name="Coffee")
+    assert await whole.enable_tenant("t", False)
+    assert await whole.edit_tenant("t", zone="Asia/Tokyo")
+    assert await whole.tenant("t") == replace(before, name="Coffee", zone="Asia/Tokyo", enabled=False)
+    assert await whole.edit_tenant("t", name="")
+    assert (await whole.tenants())[1].name == ""
+    assert not await whole.edit_tenant("nobody", name="x")
+    with pytest.raises(RuleBroken):
+        await whole.edit_tenant("t", name="\ud800")
+    assert [one.id for one in await whole.tenants()] == ["default", "t"]

@@ -33,12 +33,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request with its whole body; header names are in lower case, ``path`` is without its query."""
+    """A request with its whole body; header names are in lower case, ``path`` is without its ``query``."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes
+    query: str = ""
 
 
 class Line:
@@ -58,9 +59,9 @@ class Line:
         head = await self._event()
         if not isinstance(head, h11.Request):
             return None
-        path = head.target.decode("ascii").partition("?")[0]
+        path, _, query = head.target.decode("ascii").partition("?")
         headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
-        return HttpRequest(head.method.decode("ascii"), path, headers, await self._body())
+        return HttpRequest(head.method.decode("ascii"), path, headers, await self._body(), query)
 
     async def _body(self) -> bytes:
         body = bytearray()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Message,
         MessageState,
         Note,
+        OwnKey,
         Receipt,
         Reply,
         Said,
@@ -236,6 +237,9 @@ class TroubledStore:
 
     async def standings(self, sessions: Collection[SessionKey]) -> Mapping[SessionKey, Standing]:
         return await self._do("standings", lambda: self.inner.standings(sessions))
+
+    async def states(self, keys: Collection[OwnKey]) -> Mapping[OwnKey, MessageState]:
+        return await self._do("states", lambda: self.inner.states(keys))
 
     async def outbox(self, limit: int, skip: Collection[Address] = ()) -> tuple[Reply, ...]:
         return await self._do("outbox", lambda: self.inner.outbox(limit, skip))

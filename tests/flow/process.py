@@ -144,10 +144,10 @@ def over_pipes(
 
 
 @contextmanager
-def in_terminal(place: Path, **variables: object) -> Iterator[Process]:
+def in_terminal(place: Path, *arguments: str, **variables: object) -> Iterator[Process]:
     """The command in a terminal of its own, as a person has it."""
     master, slave = pty.openpty()
-    command = [sys.executable, "-c", IN_TERMINAL, str(COMMAND)]
+    command = [sys.executable, "-c", IN_TERMINAL, str(COMMAND), *arguments]
     with started(command, slave, os.dup(slave), place, variables) as popen:
         try:
             yield Process(popen, master, master, face=True)
@@ -161,7 +161,7 @@ def environment(place: Path, environ: Mapping[str, str] | None = None, **variabl
     ``environ`` is given to it as it is, the other variables as settings.
     """
     usual = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "HOME": str(place), **(environ or {})}
-    given = {"data_dir": place / "data", **variables}
+    given = {"data_dir": place / "data", "port": 0, **variables}
     return usual | {f"GOCLAW_{name.upper()}": str(value) for name, value in given.items()}
 
 

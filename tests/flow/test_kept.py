@@ -68,11 +68,11 @@ def test_a_stopped_message_stays_stopped_after_a_kill(tmp_path: Path) -> None:
 
 
 def test_a_directory_in_use_is_refused_and_its_user_named(tmp_path: Path) -> None:
-    """A second goclaw says who works there and what can be done; the first one does not notice. (J2, S20)"""
+    """A second gateway says who works there and what can be done; the first one does not notice. (J2, S20)"""
     with over_pipes(tmp_path, queue_debounce=0) as first:
         first.type("hello\n")
         first.expect("demo agent")
-        with over_pipes(tmp_path) as second:
+        with over_pipes(tmp_path, "run") as second:
             said = " ".join(second.ends_with(69).split())
             assert f"is in use by process {first.popen.pid}, started " in said
             assert "GOCLAW_DATA_DIR" in said

@@ -68,7 +68,7 @@ def test_a_gateway_that_waits_for_the_chat_runs_jobs(tmp_path: Path, database: s
         first.expect("Scheduled #1")
         first.type("/cron run 1\n")
         first.expect("Job #1 runs")
-        with in_terminal(tmp_path, **variables) as waits:
+        with in_terminal(tmp_path, **variables, data_dir=tmp_path / "elsewhere") as waits:
             waits.expect(r"waiting until it has\s+ended")
             first.type("/schedule every 1s: count to 2\n")
             first.expect("Scheduled #2")

@@ -117,7 +117,7 @@ def test_one_that_waits_for_another_gateway_leaves_well(tmp_path: Path, database
     with over_pipes(tmp_path, queue_debounce=0, postgres_dsn=database) as first:
         first.type("hello\n")
         first.expect("demo agent")
-        with in_terminal(tmp_path, postgres_dsn=database) as waits:
+        with in_terminal(tmp_path, postgres_dsn=database, data_dir=tmp_path / "elsewhere") as waits:
             before = waits.terminal_settings()
             waits.expect(r"waiting until it has\s+ended")
             waits.expect(PROMPT)

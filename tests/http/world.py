@@ -5,6 +5,7 @@ There are sockets in it, so there is no clock that jumps: a test waits for what 
 
 from __future__ import annotations
 
+import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import trio
 
+from gateway.access.limits import USUAL_LIMITS, Limits
 from gateway.access.scopes import SCOPES
 from gateway.access.tokens import new_token
 from gateway.clock import utc_now
 from gateway.hiring import read_catalog
 from gateway.http import service
 from gateway.local import new_token as new_local_token
-from gateway.stores import ALONE_LEASE, Opened, data_directory
+from gateway.stores import ALONE_LEASE, Opened, data_directory, open_store
 from gateway.work import Setup, make_office, working
 from store.memory import MemoryStore
 from tests.flow.world import settings_of
@@ -55,7 +57,9 @@ class Served:
     async def client(self, secret: str | None = None, **headers: str) -> AsyncIterator[httpx2.AsyncClient]:
         """Somebody with this token, or with none."""
         given = {**({} if secret is None else {"Authorization": f"Bearer {secret}"}), **headers}
-        async with httpx2.AsyncClient(base_url=self.url, headers=given, timeout=DEADLINE_S, trust_env=False) as client:
+        async with httpx2.AsyncClient(
+            base_url=self.url, headers=given, timeout=DEADLINE_S, trust_env=False, verify=False
+        ) as client:
             yield client
 
     async def token(
@@ -77,7 +81,12 @@ class Served:
 
 @asynccontextmanager
 async def open_served(
-    store: Store | None = None, place: Path | None = None, **variables: object
+    store: Store | None = None,
+    place: Path | None = None,
+    limits: Limits = USUAL_LIMITS,
+    *,
+    deadline_s: float = DEADLINE_S,
+    **variables: object,
 ) -> AsyncIterator[Served]:
     """A whole gateway with its demo agents, as `goclaw run` has it, and its API on a free port."""
     with TemporaryDirectory() as own:
@@ -88,9 +97,9 @@ async def open_served(
             nonlocal url
             url = address
 
-        setup = Setup(settings, read_catalog(settings))
+        setup = Setup(settings, read_catalog(settings), limits=limits)
         opened = Opened(store or MemoryStore(utc_now), "test", ALONE_LEASE)
-        with trio.fail_after(DEADLINE_S):
+        with trio.fail_after(deadline_s):
             async with (
                 working(setup, opened, [], lambda holder: None, serving=serving) as at_work,
                 trio.open_nursery() as clients,
@@ -99,12 +108,31 @@ async def open_served(
                 clients.cancel_scope.cancel()
 
 
+async def serve_for_ever(place: Path, token: str, limits: Limits) -> None:
+    """The same for a process of its own, on files; its address is printed."""
+    settings = settings_for(place, gateway_token=token)
+
+    def serving(address: str) -> None:
+        sys.stdout.write(f"{address}\n")
+        sys.stdout.flush()
+
+    async with (
+        open_store(settings) as opened,
+        working(
+            Setup(settings, read_catalog(settings), limits=limits), opened, [], lambda holder: None, serving=serving
+        ),
+    ):
+        await trio.sleep_forever()
+
+
 @asynccontextmanager
-async def open_served_without_gateway(store: Store, place: Path, **variables: object) -> AsyncIterator[Served]:
+async def open_served_without_gateway(
+    store: Store, place: Path, limits: Limits = USUAL_LIMITS, **variables: object
+) -> AsyncIterator[Served]:
     """Only the API: what another gateway's process, or one that waits for its turn, answers."""
     settings = settings_for(place, **variables)
     token = new_local_token()
-    office = make_office(settings, store, read_catalog(settings).agents, token)
+    office = make_office(settings, store, read_catalog(settings).agents, token, limits=limits)
     with trio.fail_after(DEADLINE_S):
         async with trio.open_nursery() as nursery:
             run = partial(service.run, office, data_directory(settings), token)

@@ -22,7 +22,19 @@ from tests.simulation.world import Crashed
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from store.records import Address, Cursor, Incoming, Message, Note, Receipt, Reply, Said, SessionKey, Standing
+    from store.records import (
+        Address,
+        Cursor,
+        Incoming,
+        Message,
+        Note,
+        OwnKey,
+        Receipt,
+        Reply,
+        Said,
+        SessionKey,
+        Standing,
+    )
     from tests.simulation.world import Life, World
 
 
@@ -130,6 +142,9 @@ class FaultyStore:
 
     async def standings(self, sessions: Collection[SessionKey]) -> Mapping[SessionKey, Standing]:
         return await self._memory.standings(sessions)
+
+    async def states(self, keys: Collection[OwnKey]) -> Mapping[OwnKey, MessageState]:
+        return await self._memory.states(keys)
 
     async def progress(self, reply: int, parts: int, live: str) -> bool:
         return await self._memory.progress(reply, parts, live)

@@ -236,6 +236,14 @@ SELECT sessions.session, mode, cap, drops, debounce_ms, max_concurrent, zone, co
 FROM json_to_recordset($1::json) AS asked (tenant_id text, session text)
 JOIN sessions USING (tenant_id, session)
 
+-- name: states
+-- $1 moment, $2 tenants, $3 channels, $4 accounts and $5 names of deliveries, $6 how long keys are remembered.
+SELECT asked.place, inbox.state
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
+    AS asked (tenant_id, channel, account, external_id, place)
+JOIN inbox USING (tenant_id, channel, account, external_id)
+WHERE inbox.ended_at IS NULL OR inbox.ended_at > coalesce($1::timestamptz, now()) - $6::interval
+
 -- name: outbox
 -- $3 how many, $4 addresses to be left out.
 SELECT id, session, body, urgent, run, answers, parts, live FROM outbox

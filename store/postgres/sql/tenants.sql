@@ -17,6 +17,10 @@ SELECT * FROM tenants
 -- $1 id, $2 enabled.
 UPDATE tenants SET enabled = $2 WHERE id = $1 RETURNING id
 
+-- name: edit_tenant
+-- $1 id, $2 name, $3 zone; null for what stays.
+UPDATE tenants SET name = coalesce($2, name), zone = coalesce($3, zone) WHERE id = $1 RETURNING id
+
 -- name: delete_tenant
 DELETE FROM tenants WHERE id = $1 RETURNING id
 
@@ -58,3 +62,10 @@ SELECT * FROM api_tokens WHERE tenant_id = $1
 UPDATE api_tokens SET revoked_at = coalesce($1::timestamptz, now())
 WHERE tenant_id = $2 AND id = $3 AND revoked_at IS NULL
 RETURNING id
+
+-- name: note_key
+-- $1 moment, $2 tenant, $3 key, $4 meaning. What was noted first is written once more, so that it can be told.
+INSERT INTO noted_keys (tenant_id, key, meaning, noted_at)
+SELECT id, $3::text, $4::text, coalesce($1::timestamptz, now()) FROM tenants WHERE id = $2
+ON CONFLICT (tenant_id, key) DO UPDATE SET meaning = noted_keys.meaning
+RETURNING meaning

@@ -11,6 +11,13 @@ keys AS (
         FOR UPDATE SKIP LOCKED
     )) RETURNING id
 ),
+noted AS (
+    DELETE FROM noted_keys WHERE (tenant_id, key) IN (
+        SELECT tenant_id, key FROM noted_keys WHERE noted_at <= (SELECT at FROM clock) - $2::interval
+        ORDER BY noted_at LIMIT $5
+        FOR UPDATE SKIP LOCKED
+    ) RETURNING key
+),
 beats AS (
     DELETE FROM heartbeats WHERE id = ANY (ARRAY(
         SELECT id FROM heartbeats WHERE at <= (SELECT at FROM clock) - $3::interval
@@ -26,6 +33,6 @@ readings AS (
     )) RETURNING id
 )
 SELECT
-    (SELECT count(*) FROM keys) AS keys,
+    (SELECT count(*) FROM keys) + (SELECT count(*) FROM noted) AS keys,
     (SELECT count(*) FROM beats) AS beats,
     (SELECT count(*) FROM readings) AS readings

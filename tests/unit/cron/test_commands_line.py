@@ -97,6 +97,12 @@ def test_a_date_that_has_passed_still_splits_the_line() -> None:
         parse_phrase(phrase, now=datetime(2026, 1, 1, tzinfo=UTC), zone="UTC")
 
 
+@pytest.mark.parametrize("phrase", ["daily", "weekly", "hourly", "every day"])
+def test_a_message_may_be_a_number(phrase: str) -> None:
+    """What looks like the number of a job behind a phrase of one word is what the agent is told. (A18)"""
+    assert created(f"/schedule {phrase}: 42") == (phrase, "42")
+
+
 @given(st.sampled_from([row["phrase"] for row in VECTORS["valid"]]), st.text(min_size=1).filter(str.strip))
 def test_any_message_comes_back_as_it_was(phrase: str, message: str) -> None:
     """Whatever it holds, only blanks around it go. (T1, A18)"""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from gateway.cli import app
+from gateway.cli.app import app
 from gateway.settings import Settings
 from gateway.variables import env_example, variables
 
@@ -79,7 +79,7 @@ def test_example_prints_the_example_file(cli: CliRunner) -> None:
 def test_show_tells_value_and_origin_of_every_variable(cli: CliRunner, directory: Path) -> None:
     """Every setting has a line with its value in force and the place it came from."""
     (directory / ".env").write_text("GOCLAW_LANE_MAIN=3\nGOCLAW_LANE_CRON=4\n")
-    result = cli.invoke(app, ["config", "show"], env={"GOCLAW_LANE_CRON": "5"})
+    result = cli.invoke(app, ["config", "show", "--origin"], env={"GOCLAW_LANE_CRON": "5"})
     lines = [line.split() for line in result.stdout.splitlines()]
     assert [line[0] for line in lines[1:]] == [variable.name for variable in variables(Settings)]
     assert ["GOCLAW_LANE_MAIN", "3", "runs", ".env"] in lines
