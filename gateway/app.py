@@ -163,7 +163,7 @@ async def open_gateway(settings: Settings, parts: Parts) -> AsyncIterator[Gatewa
     """A gateway that lives as long as the block."""
     store, quiet, process = parts.messages, Quiet(), uuid4().hex
     bus = Bus(parts.now)
-    tracer = Tracer(parts.now, parts.traces, bus, parts.figures.run_ended)
+    tracer = Tracer(parts.now, parts.traces, bus, parts.figures.run_ended, redact=parts.redact)
     bus.watch(parts.figures.heard)
     outbound = Outbound(
         store,
@@ -175,10 +175,10 @@ async def open_gateway(settings: Settings, parts: Parts) -> AsyncIterator[Gatewa
         resting=tracer.resting,
     )
     endings = Endings(process, store, outbound, quiet, parts.redact)
-    toolbox = Toolbox(parts.crew, tracer, float(settings.session.run_timeout))
+    toolbox = Toolbox(parts.crew, tracer, float(settings.session.run_timeout), parts.redact)
     turns = Turns(process, store, parts.sessions, toolbox, outbound, endings)
     async with trio.open_nursery() as services:
-        supervisor = Supervisor(services, parts.now, changed=partial(tell_health, bus))
+        supervisor = Supervisor(services, parts.now, changed=partial(tell_health, bus), redact=parts.redact)
         if parts.traces is not None:
             supervisor.start("traces", parts.traces.run)
         supervisor.start("outbound", outbound.run)

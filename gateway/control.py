@@ -73,6 +73,8 @@ class Control:
         cancel = self._scheduler.cancel_oldest if command.name == "stop" else self._scheduler.cancel_all
         stopped = cancel(str(message.session), whose(message))
         reached = {request.payload.id for request in stopped.reached if request.payload is not None}
+        for number in reached:
+            self._outbound.clear(message.session, number)  # a run may take its time to end
         counted_by_others = self._claimed.copy()
         self._claimed |= {*earlier, *reached}
         one_run = command.name == "stop" and (stopped.running or stopped.stopping or stopped.finishing)

@@ -23,6 +23,8 @@ from scheduler import End, Mode, Policy, Reason, Request
 from store.records import SessionKey
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cron.run import Work
     from gateway.crew import Member
     from gateway.toolbox import Toolbox
@@ -59,7 +61,7 @@ class LaneRunner:
             return answer
         if outcome.end is End.CLOSED or outcome.reason is Reason.CLOSING:
             await trio.sleep_forever()  # the process ends: cron is about to be stopped, and gives this back at no cost
-        raise error_of(outcome, work)
+        raise without_secrets(error_of(outcome, work), self._toolbox.redact)
 
     def _request(self, work: Work, member: Member) -> Request:
         async def handle(run: Run) -> Answer:
@@ -114,6 +116,14 @@ def error_of(outcome: Outcome, work: Work) -> Exception:
     if isinstance(error, Exception):
         return error
     return RuntimeError(f"the run was {outcome.end}: {error!r}")
+
+
+def without_secrets(error: Exception, redact: Callable[[str], str]) -> Exception:
+    """What is kept of the run and told in the chat; an error that names no secret is left as it is."""
+    text = redact(str(error))
+    if text == str(error):
+        return error
+    return PermanentFailure(text) if isinstance(error, PermanentFailure) else RuntimeError(text)
 
 
 def alone(work: Work) -> SessionKey:

@@ -126,6 +126,12 @@ class Outbound:
     def channel(self, name: str) -> Channel | None:
         return self._channels.get(name)
 
+    def clear(self, session: SessionKey, message: int) -> None:
+        """Nothing of the work on this message is to be seen any more."""
+        channel, turn = self.channel(session.channel), self._turn_of([message])
+        if channel is not None and turn:
+            channel.clear(session, turn)
+
     def statistics(self) -> OutboundStatistics:
         """What is known to wait, channel by channel. Reads what is in memory only."""
         resting = Counter(address.channel for address in self._pauses.owing)

@@ -1,13 +1,15 @@
 """`/schedule …` on a line of an agent's answer: the line is taken out, carried out, and answered in the same message.
 
-Lines inside a code block are text. What an agent may do this way is what its tools let it do: make jobs within its
-limits, and look at or end those of its own.
+Lines inside a code block, as Markdown has them, are text. What an agent may do this way is what its tools let it do:
+make jobs within its limits, and look at or end those of its own.
 """
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+
+from markdown_it import MarkdownIt
 
 from cron import report
 from cron.errors import CronError
@@ -23,22 +25,26 @@ if TYPE_CHECKING:
 
 MOST_LINES = 10
 _LINE = re.compile(r"\s*/schedule(?:@\w+)?\s+\S", re.IGNORECASE)
-_FENCE = re.compile(r"\s*(```|~~~)")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_BLOCKS = MarkdownIt("commonmark")
+_BLOCKS.core.ruler.enableOnly(["normalize", "block"])  # what stands inside of paragraphs does not matter
 
 
 def split(text: str) -> tuple[str, list[str]]:
     """The answer without its commands, and the commands."""
-    kept: list[str] = []
-    commands: list[str] = []
-    fenced = False
-    for line in text.split("\n"):
-        if _FENCE.match(line):
-            fenced = not fenced
-        if not fenced and _LINE.match(line):
-            commands.append(line.strip())
-        else:
-            kept.append(line)
+    lines = _LINE_END.split(text)
+    found = {number for number, line in enumerate(lines) if _LINE.match(line)}
+    if found:  # most answers are not looked at any closer
+        found -= code(text)
+    commands = [lines[number].strip() for number in sorted(found)]
+    kept = (line for number, line in enumerate(lines) if number not in found)
     return "\n".join(kept).strip() if commands else text, commands
+
+
+def code(text: str) -> set[int]:
+    """The lines that belong to code blocks, fenced ones and indented ones."""
+    blocks = [token.map for token in _BLOCKS.parse(text) if token.type in ("fence", "code_block") and token.map]
+    return {number for first, end in blocks for number in range(first, end)}
 
 
 async def carried_out(toolbox: Toolbox, run: AgentRun, text: str) -> str:

@@ -51,12 +51,14 @@ class Supervisor:
         *,
         fatal: Fatal = (),
         changed: Callable[[Health], None] | None = None,
+        redact: Callable[[str], str] = str,
     ) -> None:
-        """``changed`` hears how a service is whenever that changes."""
+        """``changed`` hears how a service is whenever that changes; ``redact`` takes secrets out of its errors."""
         self._nursery = nursery
         self._now = now
         self._fatal = fatal
         self._changed = changed
+        self._redact = redact
         self._health: dict[str, Health] = {}
 
     def start(
@@ -86,7 +88,7 @@ class Supervisor:
     ) -> None:
         def failed(error: Exception, rest_s: float) -> None:
             known = self._health[name]
-            self._health[name] = replace(known, restarts=known.restarts + 1, error=plain(error))
+            self._health[name] = replace(known, restarts=known.restarts + 1, error=self._redact(plain(error)))
             self._turn(name, "resting")
             if told is None:
                 logger.error("%s failed; starting it again in %g s", name, rest_s, exc_info=error)

@@ -60,9 +60,11 @@ HELPERS_WAITING = 1_000
 
 
 class Toolbox:
-    def __init__(self, crew: Crew, traces: Tracer, run_timeout_s: float) -> None:
+    def __init__(self, crew: Crew, traces: Tracer, run_timeout_s: float, redact: Callable[[str], str] = str) -> None:
         self.crew = crew
         self.traces = traces
+        self.redact = redact
+        """Takes secrets out of what is told about failures, to people and models."""
         self.timetable: Timetable | None = None
         """Put in once it is there: its runs use these tools too."""
         self._run_timeout_s = run_timeout_s
@@ -78,7 +80,7 @@ class Toolbox:
                 raise BadCall(reason)
             return ToolResult(await ACTS[type(call)](self, run, call))
         except (BadCall, WorkspaceError, CronError, StoreError, WaitRefused) as error:
-            return ToolResult(str(error), ok=False)
+            return ToolResult(self.redact(str(error)), ok=False)
 
     def _why_not(self, name: str, member: Member, depth: int) -> str | None:
         if member.tools is not None and name not in member.tools:

@@ -43,8 +43,11 @@ class Tracer:
         traces: Traces | None = None,
         bus: Bus | None = None,
         ended: Callable[[Trace], None] = lambda trace: None,
+        *,
+        redact: Callable[[str], str] = str,
     ) -> None:
         self._now = now
+        self._redact = redact
         self.traces = traces
         self._bus = bus
         self._ended = ended
@@ -80,7 +83,7 @@ class Tracer:
         except BaseException as error:
             status = status_of(run)
             slot.end("failed" if status == "failed" else "cancelled")
-            trace.close(status, "" if status == "cancelled" else one_line(error))
+            trace.close(status, "" if status == "cancelled" else self._redact(one_line(error)))
             raise
         else:
             slot.end()

@@ -120,7 +120,7 @@ async def working(
         figures.lost_lines.update(traces=lambda: traces.lost, scheduler=lambda: log.dropped)
         async with (
             open_crew(settings, setup.catalog) as crew,
-            jobs_meanwhile(settings, crew, cron, figures) as meanwhile,
+            jobs_meanwhile(setup, crew, cron, figures) as meanwhile,
             open_api(office, token, serving) as api,
             tenure(store, opened.owner, opened.lease_span, partial(wait, waiting, meanwhile)) as lease,
             open_gateway(
@@ -254,10 +254,12 @@ class Meanwhile:
 
 
 @asynccontextmanager
-async def jobs_meanwhile(settings: Settings, crew: Crew, cron: CronParts, figures: Figures) -> AsyncIterator[Meanwhile]:
+async def jobs_meanwhile(setup: Setup, crew: Crew, cron: CronParts, figures: Figures) -> AsyncIterator[Meanwhile]:
+    settings = setup.settings
     async with trio.open_nursery() as services:
         async with open_scheduler(settings.lane.model_dump()) as scheduler:
-            toolbox = Toolbox(crew, Tracer(utc_now, ended=figures.run_ended), float(settings.session.run_timeout))
+            tracer = Tracer(utc_now, ended=figures.run_ended, redact=setup.redact)
+            toolbox = Toolbox(crew, tracer, float(settings.session.run_timeout), setup.redact)
             runner = LaneRunner(scheduler, toolbox, cron.store)
             # A name of its own: when the wait is over, the gateway's cron begins before this one has ended.
             parts = replace(cron, worker=f"{cron.worker}:waiting")

@@ -13,7 +13,7 @@ import anthropic
 import httpx2
 import trio
 
-from gateway.agents.models import Finished, TextPiece, calls_of, read_call
+from gateway.agents.models import Finished, Room, TextPiece, calls_of, counted, read_call
 from gateway.agents.trouble import broken_off, not_understood, refusal, too_slow, unreachable
 from gateway.protocols import Usage
 from store.records import Role, Said
@@ -114,25 +114,26 @@ class _Answer:
         self.ended = False
         self._call: tuple[str, str] | None = None
         self._raw = ""
+        self._room = Room()
 
     def take(self, event: Any) -> TextPiece | ToolCall | None:
         """A piece of text or a whole call, if the event brings one."""
         match event.type:
             case "message_start":
                 self.tokens_in = _tokens_in(event.message.usage)
-                self.tokens_out = event.message.usage.output_tokens or 0
+                self.tokens_out = counted(event.message.usage.output_tokens)
             case "content_block_start" if event.content_block.type == "tool_use":
-                self._call, self._raw = (event.content_block.id, event.content_block.name), ""
+                self._call, self._raw = (event.content_block.id, self._room.take(event.content_block.name)), ""
             case "content_block_delta" if event.delta.type == "text_delta":
-                return TextPiece(event.delta.text)
+                return TextPiece(self._room.take(event.delta.text))
             case "content_block_delta" if event.delta.type == "input_json_delta":
-                self._raw += event.delta.partial_json
+                self._raw += self._room.take(event.delta.partial_json)
             case "content_block_stop" if self._call is not None:
                 call_id, name = self._call
                 self._call = None
                 return read_call(call_id, name, self._raw)
             case "message_delta":
-                self.tokens_out = event.usage.output_tokens or self.tokens_out
+                self.tokens_out = counted(event.usage.output_tokens) or self.tokens_out
                 self.reason = REASONS.get(event.delta.stop_reason or "", self.reason)
             case "message_stop":
                 self.ended = True
@@ -141,8 +142,8 @@ class _Answer:
 
 def _tokens_in(usage: Any) -> int:
     """What was read from a cache, or written to one, was sent all the same."""
-    cached = (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
-    return int((usage.input_tokens or 0) + cached)
+    parts = (usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens)
+    return sum(map(counted, parts))
 
 
 def messages(lines: tuple[Said, ...]) -> list[dict[str, Any]]:

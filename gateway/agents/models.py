@@ -11,9 +11,10 @@ came of a call as a line of the tool with `data={"call": id, "name": name, "ok":
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from gateway.protocols import AgentError, Tool, ToolResult, Usage
 from store.records import Role, Said
@@ -26,6 +27,11 @@ UNKNOWN_RESULT = "no result is known"
 NO_TEXT = "(no text)"
 CHARACTERS_PER_TOKEN = 4
 """A rough rule, for servers that do not count."""
+LARGEST_ANSWER = 2_000_000
+"""Characters of an answer, its calls included: many times what any model writes."""
+DEEPEST = 100
+"""Objects and lists within each other."""
+LARGEST_WHOLE = 2**63 - 1
 
 Reason = Literal["end", "tools", "length", "refused"]
 
@@ -93,13 +99,33 @@ class ContextTooLong(AgentError):
 # ── from the wire ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class Room:
+    """What one answer may fill. A server that has lost its way sends without end, and all of it would be kept."""
+
+    def __init__(self) -> None:
+        self._left = LARGEST_ANSWER
+
+    def take(self, piece: str) -> str:
+        self._left -= len(piece) + 1  # empty ones are not for free
+        if self._left < 0:
+            raise AgentError(f"the model answered with more than {LARGEST_ANSWER:,} characters; it was ended there")
+        return piece
+
+
 def read_call(call_id: str, name: str, raw: str) -> ToolCall:
     """A call as it was streamed. Some models write nothing at all for a tool without parameters."""
     try:
         arguments = json.loads(raw) if raw.strip() else {}
     except (ValueError, RecursionError):
         arguments = None
-    return ToolCall(call_id, name, clean(arguments), raw)
+    return ToolCall(clean_text(str(call_id)), clean_text(str(name)), clean(arguments), raw)
+
+
+def counted(tokens: object) -> int:
+    """What a server says that something took; nothing, if that is no number of tokens."""
+    if not isinstance(tokens, int | float) or not 0 <= tokens <= LARGEST_WHOLE:  # which infinity and NaN are not
+        return 0
+    return int(tokens)
 
 
 def clean_text(text: str) -> str:
@@ -108,22 +134,30 @@ def clean_text(text: str) -> str:
 
 
 def clean(value: object) -> dict[str, object] | None:
-    """An object whose texts can be sent and kept; None for what is no object, or is nested too deeply to be read."""
-    if not isinstance(value, dict):
-        return None
+    """An object that can be sent and kept, its texts made whole; None for what is none.
+
+    What no store keeps is no JSON that means anything to a tool either: numbers beyond all bounds, NaN, nesting without
+    end. Caught here it is told to the model; later it would cost the person the answer.
+    """
     try:
-        return {clean_text(key): _clean_value(inner) for key, inner in value.items()}
-    except RecursionError:
+        return cast("dict[str, object]", _clean_value(value, DEEPEST)) if isinstance(value, dict) else None
+    except ValueError:
         return None
 
 
-def _clean_value(value: object) -> object:
+def _clean_value(value: object, deep: int) -> object:
+    if deep < 0:
+        raise ValueError("nested too deeply")
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, list):
-        return [_clean_value(inner) for inner in value]
+        return [_clean_value(inner, deep - 1) for inner in value]
     if isinstance(value, dict):
-        return {clean_text(key): _clean_value(inner) for key, inner in value.items()}
+        return {clean_text(key): _clean_value(inner, deep - 1) for key, inner in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("not a number")
+    if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+        raise ValueError("a number that is too large")
     return value
 
 

@@ -14,7 +14,7 @@ import httpx2
 import openai
 import trio
 
-from gateway.agents.models import Finished, TextPiece, calls_of, estimate, read_call
+from gateway.agents.models import Finished, Room, TextPiece, calls_of, counted, estimate, read_call
 from gateway.agents.trouble import broken_off, not_understood, refusal, too_slow, unreachable
 from gateway.protocols import Usage
 from store.records import Role, Said
@@ -118,11 +118,12 @@ class _Answer:
         self.usage: Usage | None = None
         self._calls: dict[object, dict[str, str]] = {}
         self._last: object = None
+        self._room = Room()
 
     def take(self, chunk: Any) -> str | None:
         """The piece of text in a chunk, if there is one."""
         if chunk.usage is not None:
-            self.usage = Usage(int(chunk.usage.prompt_tokens or 0), int(chunk.usage.completion_tokens or 0))
+            self.usage = Usage(counted(chunk.usage.prompt_tokens), counted(chunk.usage.completion_tokens))
         if not chunk.choices:
             return None
         choice = chunk.choices[0]
@@ -135,7 +136,7 @@ class _Answer:
         piece = choice.delta.content or getattr(choice.delta, "refusal", None)
         if not piece:
             return None
-        self.text += piece
+        self.text += self._room.take(piece)
         return str(piece)
 
     def _take_call(self, part: Any) -> None:
@@ -145,8 +146,8 @@ class _Answer:
         call = self._calls.setdefault(key, {"id": "", "name": "", "raw": ""})
         call["id"] = call["id"] or part.id or ""
         if part.function is not None:
-            call["name"] = call["name"] or part.function.name or ""
-            call["raw"] += part.function.arguments or ""
+            call["name"] = call["name"] or self._room.take(part.function.name or "")
+            call["raw"] += self._room.take(part.function.arguments or "")
 
     def calls(self) -> list[ToolCall]:
         return [

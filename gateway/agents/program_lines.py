@@ -66,7 +66,9 @@ class Conversation:
 
     def _decide(self) -> None:
         start = self._buffer.lstrip()
-        if start and not start.startswith("{"):
+        if not start:
+            self._bounded(self._take_all())  # blanks before the first word, which nobody misses
+        elif not start.startswith("{"):
             self._plain = True
         elif "\n" in start or len(start) > LONGEST_LINE:
             self._plain = _object(start.partition("\n")[0]) is None

@@ -114,7 +114,7 @@ class Scripted:
 
     ``long`` works for a minute and shows a tick each second. ``fail`` raises. ``slow`` takes a while to let go when it
     is cancelled, ``deaf`` does not hear at all. ``deep`` has a helper ask a helper ask a helper who works for a minute.
-    ``listen`` is long and takes what is said meanwhile.
+    ``listen`` is long and takes what is said meanwhile. ``stubborn`` answers although it was cancelled.
     """
 
     can_steer = True
@@ -159,6 +159,9 @@ class Scripted:
         if word == "deaf":
             with trio.CancelScope(shield=True):
                 await self._work(context)
+        if word == "stubborn":
+            with trio.CancelScope(shield=True):
+                await trio.sleep(5)
         if word == "slow":
             await self._let_go_slowly(context)
         if word == "long":

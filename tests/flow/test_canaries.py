@@ -236,3 +236,63 @@ def test_mistakes_in_the_declared_agents_are_told_without_the_key(tmp_path: Path
     assert process.popen.wait() == 78
     assert re.search(r"agents.toml, line \d+: .*api_key_env", output)
     assert not leaks(output)
+
+
+TELLS = ["[agent.main]", "backend = 'command'", "command = ['/bin/sh', 'tells.sh']", ""]
+
+
+def tells(place: Path) -> None:
+    """A program, beside the file that names it, whose last words are a key that it has found somewhere."""
+    workspace = place / "data" / "workspace" / "main"
+    workspace.mkdir(parents=True)
+    (workspace / "tells.sh").write_text(f"echo 'no luck with {OPENAI}' >&2; exit 3\n")
+
+
+def test_a_failure_that_names_a_key_is_told_without_it(tmp_path: Path) -> None:
+    """In the chat, by a job, in its log and in whatever is kept: that it failed, and not with which key. (S15)"""
+    tells(tmp_path)
+    (tmp_path / "agents.toml").write_text("\n".join(TELLS))
+    variables: dict[str, Any] = {
+        "openai_api_key": OPENAI,
+        "queue_debounce": 0,
+        "cron_max_retries": 0,
+        "log_level": "debug",
+    }
+    with over_pipes(tmp_path, **variables) as process:
+        process.type("hello\n")
+        process.expect(r'"hello" did not work: the program /bin/sh failed with status 3: no luck with \*\*\*')
+        process.type("/schedule in 1 second: hello\n")
+        process.expect("Scheduled #1")
+        process.expect(r"no luck with \*\*\*")
+        process.type("/cron\n/cron why 1\n/status\n")
+        process.end_input()
+        output = process.rest()
+    (tmp_path / "data" / "workspace" / "main" / "tells.sh").unlink()
+    assert not leaks(output)
+    assert not leaks(files(tmp_path / "data"))
+
+
+@pytest.mark.parametrize("backend", ["openai", "anthropic"])
+def test_a_helper_that_fails_over_a_key_tells_no_model(tmp_path: Path, backend: str) -> None:
+    """The model reads that it failed, and neither its server nor the transcript learns the key. (S15)"""
+    tells(tmp_path)
+    ask = [CallTool("delegate", {"agent": "teller", "task": "go"})]
+
+    def answer(asked: Asked) -> Steps:
+        return [Say(f"It said: {asked.last.all_text}")] if asked.last.role == "tool" else ask
+
+    with model_beside(backend, answer) as model:
+        teller = (
+            "\n".join(TELLS)
+            .replace("main", "teller")
+            .replace("tells.sh", str(tmp_path / "data/workspace/main/tells.sh"))
+        )
+        (tmp_path / "agents.toml").write_text(model.agents_toml(delegates=["teller"]) + teller)
+        with over_pipes(tmp_path, openai_api_key=OPENAI, anthropic_api_key=ANTHROPIC, queue_debounce=0) as process:
+            process.type("hello\n")
+            process.expect(r"It said: the helper gave no answer: .*: no luck with \*\*\*")
+            process.end_input()
+            output = process.rest()
+        (tmp_path / "data" / "workspace" / "main" / "tells.sh").unlink()
+        assert not leaks(output + str([received.body for received in model.requests]))
+        assert not leaks(files(tmp_path / "data"))

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from gateway.agents import processes
 from gateway.agents.workspace import Workspace
 from tests.fakes.script import CallTool, Rule, Say, Status, Wait, rules
+from tests.flow.models import open_talk
 from tests.flow.thinking import open_thinking
 from tests.flow.world import incoming
 
@@ -307,3 +311,83 @@ async def test_in_an_agent_that_was_handed_the_work(tmp_path: Path, stop: str, s
         assert await scene.stop(stop) == "Stopped 1 run and 1 helper."
         await scene.over(asked=2, kinds={"message": 1, "delegate": 1})
         assert scene.server.requests[1].cut
+
+
+# ── at a program ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+DEAF = """
+trap '' TERM
+setsid sh -c 'trap "" TERM; echo $$ > child; while :; do sleep 0.05; done' &
+echo $$ > leader
+while :; do echo '{"type":"show","text":"tick "}'; sleep 0.05; done
+"""
+
+
+async def number_in(file: trio.Path) -> int:
+    """The number that will stand there soon."""
+    while True:
+        with suppress(OSError, ValueError):
+            return int(await file.read_text())
+        await trio.sleep(0.02)
+
+
+@both
+@pytest.mark.parametrize("name", ["main", "program"])
+async def test_in_a_program_that_ignores_it(
+    tmp_path: Path, stop: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answered at once; nothing that it still shows is seen; it and what it has started are killed. (lesson 18)"""
+    monkeypatch.setattr(processes, "GRACE_S", 0.5)
+    let_go, main = trio.Event(), name == "main"
+    programs = {name: ("/bin/sh", "-c", f"[ -e over ] && printf 'You said: next' && exit; touch over; {DEAF}")}
+    with trio.fail_after(SOON_S):
+        async with open_thinking(tmp_path, script(let_go), "openai", programs) as world:
+            scene, place = Scene(world, let_go), tmp_path / "workspace" / name
+            await world.say("stay" if main else "program")
+            pids = [await number_in(trio.Path(place / file)) for file in ("leader", "child")]
+            assert all(map(psutil.pid_exists, pids))
+            assert await scene.stop(stop) == ("Stopped 1 run." if main else "Stopped 1 run and 1 helper.")
+            kinds = {"message": 1} if main else {"message": 1, "delegate": 1}
+            await scene.next_works()  # it waits until the stopped run has really ended
+            await world.gateway.scheduler.drain()
+            assert not any(map(runs, pids))
+            assert Counter(trace.kind for trace in world.ended() if trace.status == "cancelled") == kinds
+
+
+def runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+# ── among many ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MANY = 10_000
+AT_ONCE_S = 1.0
+
+
+@pytest.mark.parametrize(("stop", "where"), [("/stop", "where it runs"), ("/stopall", "where it waits")])
+async def test_among_ten_thousand_queued_sessions(tmp_path: Path, stop: str, where: str) -> None:
+    """On real files, with every slot taken: answered within a second, nobody else is stopped, and the next message of
+    this chat is answered. (P7)"""
+    chat, what = ("runs", "run") if where == "where it runs" else (f"chat {MANY // 2}", "waiting message")
+    settings = {"lane_main": 2, "shutdown_grace": 0}
+    async with open_talk(tmp_path, '[agent.main]\nbackend = "demo"\n', **settings) as talk:
+        scheduler, replies = talk.gateway.scheduler, partial(talk.channel.replies, chat)
+        await talk.gateway.receive([incoming("count to 900", one) for one in ("runs", "other")])
+        many = [incoming("count to 1000", f"chat {number}") for number in range(MANY)]
+        await talk.gateway.receive(many)
+        await talk.channel.until(lambda: talk.channel.live("runs") and talk.channel.live("other"))
+        began = trio.current_time()
+        await talk.gateway.receive([incoming(stop, chat)])
+        await talk.channel.until(replies)
+        assert trio.current_time() - began < AT_ONCE_S
+        assert replies() == [f"Stopped 1 {what}."]
+        await talk.gateway.receive([incoming("next", chat)])
+        assert all(scheduler.cancel_all(str(one.session)) for one in many if one.session.chat != chat)
+        await talk.gateway.receive([incoming("/stop", "other")])
+        await talk.channel.until(lambda: len(replies()) == 2)
+        assert replies()[1].startswith("You said: next")
+        shown = {seen.chat for seen in talk.channel.seen if seen.kind == "live"}
+        assert f"chat {MANY // 2}" not in shown

@@ -6,7 +6,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.flow.world import DEBOUNCED_S, World, incoming, open_world
+from tests.flow.edges import TroubledStore
+from tests.flow.models import DM
+from tests.flow.world import DEBOUNCED_S, World, incoming, new_store, open_world, whole_of
 
 both = pytest.mark.parametrize("stop", ["/stop", "/stopall"])
 
@@ -121,11 +123,30 @@ async def test_a_run_that_lets_go_slowly_shows_nothing_more(autojump_clock: Mock
         assert world.agent.most["dm"] == 1
 
 
+@both
+async def test_a_run_that_answers_although_it_was_stopped_is_not_heard(autojump_clock: MockClock, stop: str) -> None:
+    """Not even if the store has not written the stop yet when the answer comes. (P7)"""
+    written = trio.Event()
+    store = TroubledStore(new_store(), held={"stop": written})
+    async with open_world(store) as world:
+        await world.start("stubborn")
+        await world.say(stop)
+        await trio.sleep(10)
+        assert world.agent.finished == [("stubborn",)]
+        written.set()
+        await world.gateway.drained()
+        assert world.replies() == ["Stopped 1 run."]
+        await nothing_more_and_the_next_works(world)
+    assert len(await whole_of(store).transcript(DM)) == 2  # the next message and its answer
+
+
 async def test_a_deaf_run_holds_nobody_up_for_ever(autojump_clock: MockClock) -> None:
     """A run that does not hear the stop shows and sends nothing more; after a minute the chat goes on without it."""
     async with open_world(lane_main=2) as world:
         await world.start("deaf", "two")
+        assert world.channel.live()
         assert await world.ask("/stop") == "Stopped 1 run; 1 message still waiting."
+        assert world.channel.live() == ""
         assert await world.ask("/stop") == "Already stopping; 1 message still waiting."
         await world.gateway.drained()
         assert world.replies()[2:] == ["re: two"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
 from store.jobs import JobStatus
-from tests.fakes.script import Asked, CallTool, Rule, Say, Status, Steps, rules
-from tests.flow.models import KINDS, asked_in, limits, talking, told
+from tests.fakes.script import Asked, CallTool, Rule, Say, Status, Steps, Wait, rules
+from tests.flow.models import KINDS, OPEN, asked_in, limits, open_talk, talking, thinking, told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +38,30 @@ async def test_a_job_that_a_model_makes_fires(kind: str, tmp_path: Path, by: str
         assert "tell me that tea is ready" in told(asked_in(server)[-1])[-1][1]
         (job,) = await talk.store.cron.jobs("default")
         assert (job.spec.made_by_agent, job.status) == (True, JobStatus.COMPLETED)
+
+
+async def test_a_job_that_was_made_before_a_crash_is_not_made_again(kind: str, tmp_path: Path) -> None:
+    """The turn is taken up anew and schedules the same anew: there is one job. (P4)"""
+    call = CallTool("schedule", {"when": "in 1 hour", "message": "tea"})
+    let_go = trio.Event()
+
+    def answer(asked: Asked) -> Steps:
+        return [Wait(let_go), Say("Of course.")] if asked.last.role == "tool" else [call]
+
+    async with OPEN[kind](answer) as server:
+        agents = thinking(kind, server)
+        with trio.CancelScope() as crash:
+            async with open_talk(tmp_path, agents) as talk:
+                await talk.say("remind me")
+                await server.until(lambda: len(server.requests) == 2)  # the second tells what came of the first
+                crash.cancel()
+                await trio.lowlevel.checkpoint()
+        let_go.set()
+        async with open_talk(tmp_path, agents) as talk:
+            assert talk.gateway.taken_up == 1
+            await talk.gateway.drained()
+            assert talk.replies() == ["Of course."]
+            assert len(await talk.store.cron.jobs("default")) == 1
 
 
 async def test_a_job_goes_on_as_often_as_its_agent_may(kind: str, tmp_path: Path) -> None:

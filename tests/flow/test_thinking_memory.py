@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
-from tests.fakes.script import Asked, Begin, CallTool, Count, Say, Step, Steps, Wait, always, in_turn
+from tests.fakes.script import Asked, Begin, CallTool, Count, Pause, Say, Step, Steps, Wait, always, in_turn
 from tests.flow.models import DM, KINDS, OPEN, asked_in, is_helper, limits, open_talk, talking, thinking, told
+from tests.flow.thinking import open_thinking
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.flow.thinking import Sdk
 
 pytestmark = pytest.mark.parametrize("kind", KINDS)
 
@@ -164,6 +168,44 @@ async def test_helpers_spend_from_the_same_budget(kind: str, tmp_path: Path) -> 
             '"count" did not work: this took 1,200 tokens, more than the 1,000 that one turn may cost'
         )
         assert len(server.requests) == 2
+
+
+async def test_what_was_used_is_counted_for_each_run(kind: Sdk, tmp_path: Path) -> None:
+    """All requests of a run together, and a helper's for itself, as their traces tell; the whole stream is timed."""
+
+    def answer(asked: Asked) -> Steps:
+        if is_helper(asked):
+            return [Say("done"), Count(30, 4)]
+        if asked.last.role == "tool":
+            return [Say("Fine."), Count(200, 20)]
+        return [CallTool("spawn_subagent", {"task": "help"}), Count(100, 10)]
+
+    async with open_thinking(tmp_path, answer, kind) as world:
+        assert await world.ask("go") == "Fine."
+        await world.gateway.drained()
+        used = {trace.kind: (trace.facts["tokens_in"], trace.facts["tokens_out"]) for trace in world.ended()}
+        assert used == {"message": (300, 30), "subagent": (30, 4)}
+        (message,) = world.ended("message")
+        spans = [span.kind for span in message.spans]
+        assert spans == ["queued", "slot", "model", "tool", "model", "deliver"]
+        assert all(span.status == "ok" for span in message.spans)
+
+
+@pytest.mark.parametrize("stubborn", [False, True], ids=["waits for its model", "waits for a helper"])
+async def test_an_agent_has_a_time_of_its_own(kind: str, tmp_path: Path, stubborn: bool) -> None:
+    """What `agents.toml` allows counts, not what the settings say; the stream is cut, and so is the helper's."""
+
+    def answer(asked: Asked) -> Steps:
+        if asked.last_user == "again":
+            return [Say("Here.")]
+        if stubborn and not is_helper(asked):
+            return [CallTool("spawn_subagent", {"task": "hang"})]
+        return [Say("hm"), Pause(math.inf)]
+
+    async with talking(kind, answer, tmp_path, limits(run_timeout="1s")) as (talk, server):
+        assert await talk.ask("hang") == 'Gave up on "hang" after 1 s, the longest a run may take.'
+        await server.until(lambda: not server.open)
+        assert await talk.ask("again") == "Here."
 
 
 async def test_a_model_that_never_ends_is_ended(kind: str, tmp_path: Path) -> None:

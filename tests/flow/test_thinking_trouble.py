@@ -133,6 +133,10 @@ async def test_a_server_that_does_not_recover_is_told_in_one_line(
         (CallTool("schedule", {"when": "whenever", "message": "x"}), "whenever"),
         (CallTool("write_file", raw='{"path": "a.md", "content": "\\ud800"}'), "Wrote 3 bytes to a.md."),
         (CallTool("", {}), "there is no tool ''"),
+        (CallTool("read_file", raw='{"path": NaN}'), "not called: the arguments are not a JSON object"),
+        (CallTool("read_file", raw='{"path": 1e999}'), "not called: the arguments are not a JSON object"),
+        (CallTool("schedule_hint", {"job": 10**30, "reason": "x"}), "not called: the arguments are not a JSON object"),
+        (CallTool("read_file", raw='{"a":' * 300 + "1" + "}" * 300), "not called: the arguments are not a JSON object"),
     ],
 )
 async def test_a_call_that_makes_no_sense_is_told_to_the_model(

@@ -173,7 +173,7 @@ async def test_a_slow_chat_delays_nobody_else(autojump_clock: MockClock) -> None
         await here.put("a", chat="quick")
         await here.put("b", chat="quick", thread="topic")
         await wait_all_tasks_blocked()
-        assert wire.texts("quick") == ["a", "b"]
+        assert sorted(wire.texts("quick")) == ["a", "b"]  # nobody promises an order between threads
         assert trio.current_time() == start
         assert wire.tried("slow") == [start]
 

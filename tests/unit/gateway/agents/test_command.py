@@ -153,8 +153,14 @@ async def test_a_program_that_never_reads_is_no_trouble(desk: Desk) -> None:
 
 
 async def test_too_much_output_is_an_error_and_the_end(desk: Desk) -> None:
-    assert "more than 1000000 characters" in await desk.fails("yes")
+    for endless in ("yes", "yes ''", "yes ' ' | tr -d '\\n'"):
+        assert "more than 1000000 characters" in await desk.fails(endless)
     assert "a line of more than" in await desk.fails("""echo '{"type":"show","text":""}'; yes | tr -d '\\n'""")
+
+
+async def test_blanks_before_the_first_word_change_nothing(desk: Desk) -> None:
+    assert (await desk.shell("echo; sleep 0.05; echo '  '; echo fine")).text == "fine"
+    assert (await desk.shell("""echo; sleep 0.05; echo '{"type":"text","text":"fine"}'""")).text == "fine"
 
 
 # ── JSON lines ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -293,6 +299,41 @@ async def test_children_that_were_left_behind_are_ended(desk: Desk) -> None:
     reply = await desk.shell("sleep 600 & echo $!")
     assert not alive(int(reply.text))
     assert trio.current_time() - before < 5
+
+
+LEFT_THE_GROUP = {
+    "a group of its own": "set -m; sleep 600 & echo $!; wait",
+    "a session of its own": "setsid sh -c 'echo $$; exec sleep 600' & wait",
+    "an orphan that is deaf": "(setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done' &); sleep 600",
+}
+
+
+@pytest.mark.parametrize("script", LEFT_THE_GROUP.values(), ids=LEFT_THE_GROUP)
+async def test_a_stop_reaches_children_that_have_left_the_group(
+    desk: Desk, script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever was started by the program goes with it, wherever it went. (lesson 22)"""
+    monkeypatch.setattr(processes, "GRACE_S", 0.3)
+    pid, _ = await stop(desk, script)
+    assert not alive(pid)
+
+
+async def test_a_daemon_that_a_program_leaves_behind_is_ended(desk: Desk) -> None:
+    """Neither does it outlive an answer."""
+    reply = await desk.shell("setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' & sleep 0.2")
+    assert not alive(int(reply.text))
+
+
+async def test_another_program_goes_on(desk: Desk) -> None:
+    """Only what the stopped program has started is ended, not what runs beside it."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.shell, "setsid sh -c 'echo $$; exec sleep 600' & wait")
+        await desk.context.has_shown.wait()
+        beside = int(desk.context.shown[0])
+        assert (await desk.shell("setsid sleep 600 & echo fine")).text == "fine"
+        assert alive(beside)
+        nursery.cancel_scope.cancel()
+    assert not alive(beside)
 
 
 async def test_nothing_is_left_open(desk: Desk) -> None:

@@ -1,14 +1,27 @@
 """The promises of a repaired transcript: whatever was kept, every server accepts it."""
 
+import json
+import math
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.agents.models import NO_TEXT, UNKNOWN_RESULT, calling, calls_of, read_call, repair, result_of
+from gateway.agents.models import (
+    NO_TEXT,
+    UNKNOWN_RESULT,
+    ToolCall,
+    calling,
+    calls_of,
+    counted,
+    read_call,
+    repair,
+    result_of,
+)
 from gateway.protocols import ToolResult
 from store.records import Role, Said
+from store.rules import copied
 from tests.unit.gateway.agents.acting import call
 
 USER, ASSISTANT, TOOL, SYSTEM = Role.USER, Role.ASSISTANT, Role.TOOL, Role.SYSTEM
@@ -130,9 +143,51 @@ def test_a_result_is_kept_with_its_call() -> None:
     assert line == Said(TOOL, "no", {"call": "a", "name": "echo", "ok": False})
 
 
-@pytest.mark.parametrize("depth", [1, 100, 400, 600, 900, 3_000, 100_000])
+@pytest.mark.parametrize("depth", [1, 90, 300, 400, 600, 900, 3_000, 100_000])
 def test_arguments_nested_however_deeply_are_a_call_or_none(depth: int) -> None:
-    """What nobody can read is told to the model as no object; nothing breaks. (S23)"""
+    """What no store keeps is told to the model as no object; nothing breaks. (S23)"""
     read = read_call("1", "read_file", '{"path":' + "[" * depth + "]" * depth + "}")
-    assert read.arguments is None or depth < 1_000
-    assert depth > 100 or read.arguments is not None
+    assert (read.arguments is not None) == (depth < 100)
+    kept(read)
+
+
+def kept(read: ToolCall) -> None:
+    """The line of the transcript that it becomes is one that a store takes."""
+    copied([calling("", [read])])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+NUMBERS = (
+    "NaN",
+    "-Infinity",
+    "1e999",
+    "-1e999",
+    "9223372036854775808",
+    "-9223372036854775809",
+    "9" * 4_000,
+    "9" * 5_000,
+)
+
+
+@given(st.text(), st.text(), st.dictionaries(st.text(max_size=3), JSON, max_size=3))
+def test_whatever_a_model_calls_can_be_kept(call_id: str, name: str, arguments: dict[str, object]) -> None:
+    """Numbers beyond all bounds, half characters in names: kept as it is, or told to the model as no object."""
+    kept(read_call(call_id, name, json.dumps(arguments)))
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_that_no_store_keeps_make_no_call(number: str) -> None:
+    read = read_call("\ud800", "re\ud83dad", f'{{"path": [{{"a": {number}}}]}}')
+    assert read.arguments is None
+    kept(read)
+
+
+@pytest.mark.parametrize("told", [None, "7", -1, -0.5, math.nan, math.inf, 10**30, [7], {}])
+def test_a_count_of_tokens_that_is_none_is_nothing(told: object) -> None:
+    """A server that counts backwards or without end changes neither budget nor figure."""
+    assert counted(told) == 0
+    assert (counted(7), counted(7.0)) == (7, 7)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from gateway.agents.spec import Backend
-    from tests.fakes.script import Script, Steps
+    from tests.fakes.script import Script, Step, Steps
     from tests.fakes.server import ModelServer
 
 KEY = "sk-very-secret-4711"
@@ -113,6 +113,20 @@ async def test_an_answer_is_streamed_and_counted(wire: Wire) -> None:
         assert request.asked.system.endswith("You are the agent main.")
         assert [tool.name for tool in request.asked.tools] == ["echo", "fail"]
         await desk.server.until(lambda: request.finished)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [Say("word " * 500_000, chunk=50_000), CallTool("echo", raw='{"text": "' + "x" * 2_500_000, chunk=50_000)],
+    ids=["words", "a call"],
+)
+async def test_an_answer_without_end_is_ended(wire: Wire, step: Step) -> None:
+    """The server is cut off, and what it sends is not kept: memory has an end, and so has patience."""
+    async with wire.asking(always(step, Pause(math.inf))) as desk:
+        with pytest.raises(AgentError, match="more than 2,000,000 characters"):
+            await desk.run()
+        (request,) = desk.server.requests
+        await desk.server.until(lambda: request.cut)
 
 
 async def test_tools_are_called_and_their_results_sent_back(wire: Wire) -> None:
