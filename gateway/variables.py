@@ -132,7 +132,8 @@ def _expected(schema: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(schema["enum"])
     if schema.get("type") == "integer":
         return f"a whole number from {schema['minimum']} to {schema['maximum']}"
-    return "text"
+    least = schema.get("minLength", 1)
+    return "text" if least <= 1 else f"text of at least {least} characters"
 
 
 def _entry(variable: Variable) -> str:

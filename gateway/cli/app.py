@@ -16,6 +16,7 @@ from gateway.cli.sessions import sessions, stop
 from gateway.cli.shell import ExitCode, fail, run_or_exit, settings_or_exit, setup_or_exit, talk
 from gateway.cli.state import lanes, status, top
 from gateway.cli.store import db, migrate
+from gateway.cli.texts import refuse_bytes
 
 ORDER = (
     "chat", "run", "send", "status", "top", "stop", "cron", "sessions", "lanes", "logs", "token", "tenant", "config",
@@ -24,7 +25,12 @@ ORDER = (
 
 
 class Commands(TyperGroup):
-    """In an order that teaches."""
+    """In an order that teaches; whatever is typed is text."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for one in args:
+            refuse_bytes(one)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*(name for name in ORDER if name in self.commands), *(set(self.commands) - set(ORDER))]

@@ -65,7 +65,7 @@ class Api:
         return await self._ask("GET", path, params=given(query))
 
     async def post(self, path: str, body: Any = None, *, key: str | None = None, **query: Any) -> Any:
-        headers = {"Idempotency-Key": key or uuid4().hex}
+        headers = {b"Idempotency-Key": (key or uuid4().hex).encode()}  # what no key may be, the API says
         return await self._ask("POST", path, params=given(query), json=body, headers=headers)
 
     async def patch(self, path: str, body: Any) -> Any:

@@ -63,12 +63,22 @@ def refuse_phrase(error: Any) -> NoReturn:
 
 def whole_text(given: str, what: str, longest: int = LONGEST_MESSAGE) -> str:
     """A text as it was given, or all of stdin for `-`."""
-    text = sys.stdin.read(LARGEST_READ) if given == "-" else given
+    try:
+        text = sys.stdin.read(LARGEST_READ) if given == "-" else given
+    except UnicodeDecodeError as error:
+        fail(f"{what} is no text in {error.encoding}", code=ExitCode.USAGE)
+    refuse_bytes(text)
     if not text.strip():
         fail(f"{what} is empty", "put it in quotes, or write - to have it read from stdin", ExitCode.USAGE)
     if len(text) > longest:
         fail(f"{what} has {len(text):,} characters, and may have {longest:,}", code=ExitCode.USAGE)
     return text
+
+
+def refuse_bytes(text: str) -> None:
+    """What a terminal or a pipe gave may be no text: Python then keeps the bytes as halves of characters."""
+    if any("\ud800" <= one <= "\udfff" for one in text):
+        fail(f"{text[:40]!a} is no text in {sys.getfilesystemencoding()}", code=ExitCode.USAGE)
 
 
 def instant_of(text: str | None) -> dict[str, Any]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from cron.errors import CronError
@@ -106,10 +105,18 @@ def refusals(need: str, *, has_body: bool) -> tuple[int, ...]:
     return (400, 403, 405, 421, 422, *body) if need == "anybody" else (400, 401, 403, 405, 421, 422, 429, 503, *body)
 
 
-def routes_of(api: FastAPI) -> list[APIRoute]:
-    """Every route that is served, each with its methods."""
-    everything = [*api.routes, *(route for router in ROUTERS for route in router.routes)]
-    return [route for route in everything if isinstance(route, APIRoute)]
+def routes_of(api: FastAPI | APIRouter) -> list[GuardedRoute]:
+    """Every route that is served, each with its methods. What does not ask the gate cannot be served."""
+    found: list[GuardedRoute] = []
+    for route in api.routes:
+        inside = getattr(route, "original_router", None)  # of a router that was included
+        if inside is not None:
+            found += routes_of(inside)
+        elif isinstance(route, GuardedRoute):
+            found.append(route)
+        else:
+            raise TypeError(f"{route!r} does not ask the gate: make it with route_class=GuardedRoute")
+    return found
 
 
 def make_app(office: Office, bound: str = "127.0.0.1") -> ASGIApp:

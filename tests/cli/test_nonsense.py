@@ -86,6 +86,11 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
         (("tenant", "rm", "default", "--yes"), FAILED, "default"),
         (("logs", "--level", "loud"), USAGE, "level"),
         (("db", "upgrade"), UNAVAILABLE, "GOCLAW_POSTGRES_DSN"),
+        (("send", "half \udcff a word"), USAGE, "no text"),
+        (("send", "hello", "--chat", "\udcff"), USAGE, "no text"),
+        (("cron", "add", "every day at 9am: \udcff"), USAGE, "no text"),
+        (("cron", "add", "every day", "hello", "--key", "täglich"), USAGE, "Idempotency-Key"),
+        (("token", "revoke", "\udcff"), USAGE, "no text"),
         (("statu",), USAGE, "Did you mean 'status'?"),
         (("cron", "lst"), USAGE, "Did you mean 'list'?"),
     ],
@@ -98,6 +103,11 @@ def test_nonsense_ends_in_a_sentence(cli: Cli, arguments: tuple[str, ...], code:
     (sentence,) = sentences(ended.err)
     assert says in sentence
     assert len(sentence) < 300
+
+
+def test_what_is_read_and_no_text_is_refused(cli: Cli) -> None:
+    """A picture in a pipe, say: a sentence instead of a crash, and nothing is handed in."""
+    assert "no text" in cli("send", "-", stdin=b"\x89PNG\xff\xfe", code=USAGE).err
 
 
 def test_a_bad_phrase_is_answered_with_those_that_would_do(cli: Cli) -> None:

@@ -45,7 +45,7 @@ class Cli:
         self._environ = {f"GOCLAW_{name.upper()}": str(value) for name, value in variables.items()}
         self._runner = CliRunner()
 
-    def __call__(self, *arguments: str, code: int | None = 0, stdin: str | None = None) -> Ended:
+    def __call__(self, *arguments: str, code: int | None = 0, stdin: str | bytes | None = None) -> Ended:
         result = self._runner.invoke(app, list(arguments), env=self._environ, input=stdin)
         said = f"goclaw {' '.join(arguments)}\n{result.stdout}\n{result.stderr}"
         assert result.exception is None or isinstance(result.exception, SystemExit), said

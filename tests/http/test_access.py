@@ -6,12 +6,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fastapi import APIRouter
+from fastapi import APIRouter, FastAPI
+from starlette.responses import PlainTextResponse
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
 from gateway.access.limits import Limits
 from gateway.access.scopes import SCOPES, Scope
 from gateway.clock import utc_now
-from gateway.http.app import make_app
+from gateway.http.app import make_api, make_app, routes_of
 from gateway.http.gate import GuardedRoute
 from gateway.http.table import ACCESS
 from tests.http.calls import CALLS, STREAM, served_routes, something_of_everything
@@ -40,6 +42,34 @@ def test_a_route_without_an_entry_cannot_be_made() -> None:
     router = APIRouter(route_class=GuardedRoute)
     with pytest.raises(KeyError):
         router.get("/v1/forgotten")(open_served)
+
+
+def a_router() -> FastAPI:
+    """With one route in a router that was included, and that is not in the document."""
+    plain, api = APIRouter(), FastAPI(openapi_url=None)
+    plain.get("/v1/forgotten", include_in_schema=False)(open_served)
+    api.include_router(plain)
+    return api
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        a_router().routes[0],
+        Route("/v1/forgotten", PlainTextResponse),
+        WebSocketRoute("/v1/forgotten", PlainTextResponse),
+        Mount("/v1/forgotten", PlainTextResponse("")),
+    ],
+    ids=["router", "function", "websocket", "mount"],
+)
+async def test_what_does_not_ask_the_gate_is_not_served(hidden: BaseRoute) -> None:
+    """Whatever kind of route it is, and wherever it was added: the app with it cannot be made."""
+    async with open_served() as served:
+        api = make_api(served.office)
+        assert routes_of(api)
+        api.router.routes.append(hidden)
+        with pytest.raises(TypeError, match="does not ask the gate"):
+            routes_of(api)
 
 
 async def tokens_for(served: Served, need: str) -> dict[str, tuple[str | None, int]]:

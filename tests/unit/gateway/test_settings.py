@@ -188,6 +188,13 @@ def test_a_value_out_of_range_is_refused(name: str, value: str) -> None:
     assert (problem.variable, problem.value) == (name, value)
 
 
+def test_a_token_that_is_too_short_is_told_how_long_it_must_be() -> None:
+    """And not shown."""
+    (problem,) = problems({"GOCLAW_GATEWAY_TOKEN": "hunter2"})
+    assert problem.expected == "text of at least 16 characters"
+    assert "hunter2" not in str(problem)
+
+
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     """Of two values for one variable the environment's is in force, even over a bad one in the file."""
     file = env_file(tmp_path, "GOCLAW_LANE_MAIN=zero\nGOCLAW_LANE_CRON=5\n")
