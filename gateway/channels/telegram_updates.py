@@ -45,7 +45,7 @@ MEDIA: Final = {
     "checklist": "checklist",
 }
 """What is not text, and what it is called. The first one that a message has counts: a GIF is a file too."""
-HAPPENINGS: Final = frozenset(
+_HAPPENINGS: Final = (
     "new_chat_members left_chat_member new_chat_title new_chat_photo delete_chat_photo group_chat_created"
     " supergroup_chat_created channel_chat_created message_auto_delete_timer_changed migrate_to_chat_id"
     " migrate_from_chat_id pinned_message forum_topic_created forum_topic_edited forum_topic_closed"
@@ -53,8 +53,9 @@ HAPPENINGS: Final = frozenset(
     " video_chat_started video_chat_ended video_chat_participants_invited write_access_allowed boost_added"
     " users_shared chat_shared connected_website proximity_alert_triggered chat_background_set giveaway_created"
     " giveaway_completed successful_payment refunded_payment web_app_data passport_data checklist_tasks_done"
-    " checklist_tasks_added paid_message_price_changed direct_message_price_changed gift unique_gift".split()  # noqa: SIM905 a list of forty lines is not easier to read
+    " checklist_tasks_added paid_message_price_changed direct_message_price_changed gift unique_gift"
 )
+HAPPENINGS: Final = frozenset(_HAPPENINGS.split())
 """Members of messages in which nobody says anything."""
 
 _COMMAND = re.compile(r"\s*/(?P<name>[A-Za-z][A-Za-z0-9_]*)(?:@(?P<bot>\w+))?(?=[.,;:!?…]*(?:\s|$))")
