@@ -7,6 +7,7 @@ of every URL: whatever an error says goes through `without`.
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from contextlib import contextmanager
 from enum import StrEnum
@@ -185,8 +186,7 @@ def translated(error: TelegramError, token: str) -> TelegramTrouble:
 
 
 def without(token: str, text: str) -> str:
-    """The text without the token, nor its secret half."""
-    for secret in (token, token.partition(":")[2]):
-        if secret:
-            text = text.replace(secret, "***")
+    """The text without the token, nor its secret half. The library changes capital letters."""
+    for secret in filter(None, (token, token.partition(":")[2])):
+        text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
     return text
