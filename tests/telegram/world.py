@@ -38,7 +38,7 @@ class Town:
     async def gateway(
         self, store: Store | None = None, place: Path | None = None, **variables: object
     ) -> AsyncIterator[Served]:
-        usual = {
+        usual: dict[str, Any] = {
             "telegram_token": CANARY,
             "telegram_api_url": self.api.address,
             "telegram_allow": f"7,{TEAM}",
@@ -67,3 +67,13 @@ def health(served: Served) -> Health:
     assert served.office.gateway is not None
     (one,) = [one for one in served.office.gateway.health() if one.name == "telegram"]
     return one
+
+
+async def becomes(served: Served, state: str) -> None:
+    """Wait until the poller is that way."""
+    assert served.office.gateway is not None
+    changed = trio.Event()
+    served.office.gateway.bus.watch(lambda event: changed.set())
+    while health(served).state != state:
+        await changed.wait()
+        changed = trio.Event()
