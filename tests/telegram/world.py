@@ -52,9 +52,11 @@ class Town:
 
 
 @asynccontextmanager
-async def open_town(*, forum: bool = False, limits: Limits = UNLIMITED) -> AsyncIterator[Town]:
+async def open_town(
+    *, forum: bool = False, limits: Limits = UNLIMITED, deadline_s: float = DEADLINE_S
+) -> AsyncIterator[Town]:
     """Telegram alone; `Town.gateway` is what reads it, as often as a test wants."""
-    with trio.fail_after(DEADLINE_S):
+    with trio.fail_after(deadline_s):
         async with open_botapi(token=CANARY, limits=limits) as api:
             ann, ben = api.person(7, "Ann", username="ann_fake"), api.person(8, "Ben")
             chat = api.private(ann, started=True)
