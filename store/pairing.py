@@ -106,12 +106,12 @@ def was_heard(knock: Knock, own: Pairing | None, now: datetime) -> bool:
 def approved(found: Pairing | None, tenant: str, by: str, now: datetime) -> Pairing | None:
     """The row from now on; None if its code opens nothing.
 
-    Asked again with a code that it has used, the tenant is told of the same row, as long as the code would have lived:
-    an answer may have been lost. For everybody else the code is spent.
+    A tenant that asks again with a code that it has used is told of the same row: the answer may have been lost. For
+    everybody else the code is spent.
     """
-    if found is None or now >= found.asked_at + CODE_LASTS:
+    if found is None:
         return None
-    if found.state is PairingState.PENDING:
+    if found.knocks_at(now):
         return replace(found, state=PairingState.APPROVED, tenant=tenant, by=by, decided_at=now)
     return found if found.tenant == tenant else None
 
