@@ -45,6 +45,7 @@ from store.protocols import CannotOpen, StoreError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
+    from gateway.access.doorman import Doorman
     from gateway.agents.spec import Catalog
     from gateway.app import Gateway
     from gateway.channels.telegram import Telegram
@@ -127,7 +128,7 @@ async def working(
             jobs_meanwhile(settings, crew, cron, figures) as meanwhile,
             open_api(office, token, serving) as api,
             tenure(store, opened.owner, opened.lease_span, partial(wait, waiting, meanwhile)) as lease,
-            open_telegram(setup) as telegram,
+            open_telegram(setup, office.pairings) as telegram,
             open_gateway(
                 settings,
                 Parts(
@@ -163,7 +164,7 @@ async def working(
 
 
 @asynccontextmanager
-async def open_telegram(setup: Setup) -> AsyncIterator[Telegram | None]:
+async def open_telegram(setup: Setup, guests: Doorman) -> AsyncIterator[Telegram | None]:
     """The channel, if there is a token for it. Loaded only then: its library takes as long as all the rest."""
     settings = setup.settings.telegram
     if settings.token is None:
@@ -172,9 +173,9 @@ async def open_telegram(setup: Setup) -> AsyncIterator[Telegram | None]:
     module = await trio.to_thread.run_sync(importlib.import_module, "gateway.channels.telegram")
     token = settings.token.get_secret_value()
     setup.hide(token)
-    doorman = Allowlist(read_allowlist(settings.allow or ""))
+    doorman = Allowlist(read_allowlist(settings.allow or ""), guests)
     if not doorman.numbers:
-        logger.warning("nobody may talk to the bot on Telegram yet; GOCLAW_TELEGRAM_ALLOW lets people in by number")
+        logger.info("GOCLAW_TELEGRAM_ALLOW names nobody; whoever writes to the bot is shown a code to be let in with")
     async with module.open_telegram(token, settings.api_url, doorman, module.Menu(COMMANDS, FOR_ADMINS)) as telegram:
         yield telegram
 

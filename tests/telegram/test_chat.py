@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -26,27 +27,60 @@ async def test_eyes_and_typing_from_the_moment_a_message_is_taken_until_its_end(
         await town.until(lambda: not message.reactions and not town.chat.typing)
 
 
-async def test_a_stranger_sees_nothing_at_all() -> None:
-    """No typing, no reaction, no answer, not even to /start: strangers meet silence. (lesson 55, S1, S2)"""
+async def test_a_stranger_sees_a_code_once_and_nothing_else() -> None:
+    """No typing, no reaction, no agent, and no greeting to /start: a code, and then silence. (lesson 55, S1)"""
     async with open_town() as town, town.gateway():
         stranger = town.api.private(town.ben)
         strange = await stranger.says(town.ben, "/start")
-        await stranger.says(town.ben, "hello")
+        await town.until(lambda: stranger.texts)
+        await stranger.says(town.ben, "hello?")
         await town.chat.says(town.ann, "hello")
         await town.until(lambda: town.chat.texts and not town.api.updates.pending)
-        assert not stranger.texts
+        (told,) = stranger.texts
+        assert told.startswith("This bot works only for people it knows. Your code is ")
         assert not stranger.actions
         assert not strange.reactions
-        assert not town.api.asked("sendMessage", stranger)
+        assert len(town.api.asked("sendMessage", stranger)) == 1
+
+
+async def test_who_has_shown_their_code_is_let_in() -> None:
+    """The code of a stranger, approved by whoever may, makes them somebody who is answered. (S1)"""
+    async with open_town() as town, town.gateway() as served, served.client(await served.secret()) as operator:
+        stranger = town.api.private(town.ben)
+        await stranger.says(town.ben, "let me in")
+        await town.until(lambda: stranger.texts)
+        found = re.search(r"Your code is (\w+)", stranger.texts[0])
+        assert found is not None
+        answer = await operator.post("/v1/pairings/approve", json={"code": found[1]})
+        assert (answer.status_code, answer.json()["sender"], answer.json()["name"]) == (200, "8", "Ben")
+        await stranger.says(town.ben, "tell me")
+        await town.until(lambda: len(stranger.texts) == 2)
+        assert stranger.texts[1].startswith("You said: tell me")
+        await town.team.says(town.ben, "@fake_bot hello")
+        await town.until(lambda: town.team.texts)
+
+
+async def test_who_is_let_in_by_a_code_is_nobody_in_a_group_that_is_not() -> None:
+    """A code gives nothing in a group, and nobody is shown one there. (S3)"""
+    async with open_town() as town, town.gateway(telegram_allow="1") as served:
+        pairings = served.office.pairings
+        code = await pairings.knock("telegram", "42", "8", "Ben")
+        assert code is not None
+        assert await pairings.approve(code, "default", "test", asker="default")
+        await town.team.says(town.ben, "@fake_bot hello")
+        await town.api.private(town.ben).says(town.ben, "hello")
+        await town.until(lambda: town.api.private(town.ben).texts)
+        assert not town.api.asked("sendMessage", town.team)
 
 
 async def test_an_empty_list_lets_nobody_in() -> None:
-    """Without a list nobody is answered, in a group neither. (S2)"""
+    """Without a list nobody reaches the agent, in a group neither. (S2)"""
     async with open_town() as town, town.gateway(telegram_allow="1"):
         await town.chat.says(town.ann, "hello")
         await town.team.says(town.ann, "@fake_bot hello")
-        await town.until(lambda: not town.api.updates.pending)
-        assert not town.api.asked("sendMessage")
+        await town.until(lambda: town.chat.texts and not town.api.updates.pending)
+        assert "code" in town.chat.texts[0]
+        assert len(town.api.asked("sendMessage")) == 1
 
 
 async def test_who_is_let_in_alone_is_nobody_in_a_group_that_is_not() -> None:

@@ -93,6 +93,8 @@ async def test_a_refused_token_ends_polling_and_says_so() -> None:
     async with open_town() as town, town.gateway(telegram_token=OTHER) as served:
         await becomes(served, "stopped")
         assert "GOCLAW_TELEGRAM_TOKEN" in health(served).error
+        async with served.client() as client:
+            assert "telegram has given up" in (await client.get("/readyz")).text
         asked = len(town.api.requests)
         await trio.sleep(1.5)
         assert len(town.api.asked("getMe")) == asked == 1
