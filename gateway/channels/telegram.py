@@ -198,6 +198,7 @@ class Telegram:
         live = None if button is None else self._lives.behind(button)
         if live is None or self._writer.moved.get(live.chat, live.chat) != pressed.chat:
             self._run(self._answer_press, pressed.query, "This has ended already.")
+            self._run(self._take_button_away, pressed.chat, pressed.message)
             return []
         group = pressed.chat < 0
         admin = group and await self._is_admin(pressed.chat, pressed.sender)
@@ -240,6 +241,10 @@ class Telegram:
     async def _answer_press(self, query: str, text: str) -> None:
         await self._bot.answer_callback_query(query, text)
 
+    async def _take_button_away(self, chat: int, message: int) -> None:
+        """It was left behind by a process that ended in the middle."""
+        await self._bot.edit_message_reply_markup(chat, message)
+
     async def _write_hint(self, session: SessionKey, text: str) -> None:
         if self._hints.get(session) == 0:
             return
@@ -250,7 +255,8 @@ class Telegram:
         except TelegramTrouble as trouble:
             message = known if trouble.why is Why.UNCHANGED else 0
         if session not in self._hints:  # taken back meanwhile
-            await self._writer.delete(int(session.chat), message)
+            if message:
+                await self._writer.delete(int(session.chat), message)
         elif message:
             self._hints[session] = message
         else:

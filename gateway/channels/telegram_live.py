@@ -36,6 +36,7 @@ SLOWEST_S: Final = 30.0
 LANDS_S: Final = 10.0
 """How long an edit that is on its way may take before the reply goes over it."""
 UNCLAIMED_S: Final = 120.0
+LAST_S: Final = 2.0
 LONGEST: Final = 12_000
 """Of a text that grows beyond this, only the end is shown meanwhile."""
 
@@ -79,17 +80,30 @@ class Lives:
         self._writer = writer
         self._lives: dict[str, Live] = {}
         self._buttons: dict[str, Live] = {}
+        self._going: list[Live] = []
+        """Being deleted just now."""
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:
         """For ever. Nothing is shown while this does not run."""
-        async with trio.open_nursery() as self._nursery:
-            try:
+        try:
+            async with trio.open_nursery() as self._nursery:
                 await trio.sleep_forever()
-            finally:
-                self._nursery = None
-                for live in self._lives.values():
-                    live.still.set()
+        finally:
+            self._nursery = None
+            with trio.move_on_after(LAST_S, shield=True):
+                await self._leave_nothing()
+
+    async def _leave_nothing(self) -> None:
+        """What has grown and was not answered begins anew in the next process, with another message."""
+        left, self._lives, self._going = [*self._lives.values(), *self._going], {}, []
+        self._buttons.clear()
+        async with trio.open_nursery() as nursery:
+            for live in left:
+                live.ended.set()
+                live.still.set()
+                if live.message:
+                    nursery.start_soon(self._writer.delete, live.chat, live.message)
 
     def began(self, session: SessionKey, turn: str, senders: frozenset[str], answers: tuple[int, ...]) -> None:
         every_s = GROUP_S if session.chat.startswith("-") else PRIVATE_S
@@ -142,7 +156,9 @@ class Lives:
         await trio.sleep(after_s)
         await live.still.wait()
         if self._lives.pop(live.turn, None) is not None and live.message:
+            self._going.append(live)
             await self._writer.delete(live.chat, live.message)
+            self._going.remove(live)
 
     async def _follow(self, live: Live) -> None:
         try:

@@ -69,6 +69,7 @@ class Poller:
         me = await self._introduce()
         if me is None:
             return
+        logger.info("reading what people write to @%s on Telegram", me.username)
         await ready(me)
         offset: int | None = None
         heard_at = trio.current_time()

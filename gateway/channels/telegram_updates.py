@@ -99,6 +99,7 @@ class Pressed:
     sender: int
     data: str
     chat: int
+    message: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def read(update: Update, me: Me) -> Heard | Pressed | Moved | Ignored:
     if (query := update.callback_query) is not None:
         if query.message is None or query.data is None:
             return Ignored("a button without a message")
-        return Pressed(query.id, query.from_user.id, query.data, query.message.chat.id)
+        return Pressed(query.id, query.from_user.id, query.data, query.message.chat.id, query.message.message_id)
     message = update.message or update.edited_message
     if message is None:
         return Ignored("nothing that a person said to the bot")

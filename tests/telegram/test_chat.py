@@ -7,6 +7,8 @@ from itertools import pairwise
 
 import pytest
 
+from gateway.clock import utc_now
+from store.memory import MemoryStore
 from tests.telegram.world import TEAM, open_town
 
 
@@ -180,3 +182,25 @@ async def test_albums_are_one_turn(thread: bool) -> None:
         await town.chat.says(town.ann, photo=b"2", album="a")
         await town.until(lambda: town.chat.texts)
         assert town.chat.texts[0].startswith("You said: [photo] look\nYou said: [photo]")
+
+
+async def test_an_answer_says_what_it_answers_once_something_else_was_said() -> None:
+    """Alone with the bot, an answer is a reply only where people would have to guess what it is about."""
+    async with open_town() as town, town.gateway():
+        first = await town.chat.says(town.ann, "count to 1")
+        second = await town.chat.says(town.ann, "tell me")
+        await town.until(lambda: len(town.chat.answers) == 2)
+        assert [message.reply_to for message in town.chat.answers] == [first.id, None]
+        assert second.id > first.id
+
+
+async def test_a_gateway_that_ends_leaves_no_growing_message_behind() -> None:
+    """What was growing when the gateway was told to end is gone; the next one answers the message anew. (lesson 24)"""
+    store = MemoryStore(utc_now)
+    async with open_town() as town:
+        async with town.gateway(store):
+            await town.chat.says(town.ann, "count to 6")
+            await town.until(lambda: town.chat.answers and town.chat.last.buttons)
+        assert not town.chat.answers
+        async with town.gateway(store):
+            await town.until(lambda: town.chat.texts == ["I counted to 6."])

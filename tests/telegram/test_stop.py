@@ -59,6 +59,7 @@ async def test_a_stale_press_is_answered_and_stops_nothing() -> None:
         stale = await town.chat.press(old, "Stop", by=town.ann)
         await town.until(lambda: stale.answered)
         assert stale.text == "This has ended already."
+        await town.until(lambda: town.api.asked("editMessageReplyMarkup"))
         await town.until(lambda: "I counted to 6." in town.chat.texts)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
+from gateway.channels import telegram_bot
 from gateway.channels.telegram_bot import TelegramBot, TelegramTrouble, Why, without
 from tests.fakes.botapi import UNLIMITED, BotApi, Drop, Refuse, flooded, open_botapi
 
@@ -88,6 +89,19 @@ async def test_updates_come_as_they_are() -> None:
         strange, hello = await bot.updates(None, ["message"], 0)
         assert strange["message"] == {"nonsense": True}
         assert hello["message"]["text"] == "hello"
+
+
+async def test_a_silent_telegram_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poll that gets no answer at all ends some time after Telegram should have answered, and not before. (R21)"""
+    monkeypatch.setattr(telegram_bot, "LATE_S", 0.3)
+    async with place() as (api, bot):
+        api.trouble("hang", "getUpdates", times=None)
+        began = trio.current_time()
+        with pytest.raises(TelegramTrouble) as silent:
+            await bot.updates(None, ["message"], 1)
+        assert silent.value.why is Why.UNREACHABLE
+        assert trio.current_time() - began >= 1.3
+        api.release()
 
 
 def test_the_secret_half_of_the_token_goes_too() -> None:
