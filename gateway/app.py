@@ -193,7 +193,7 @@ async def open_gateway(settings: Settings, parts: Parts) -> AsyncIterator[Gatewa
                 toolbox.timetable = timetable
             chat_desk = ChatDesk(settings, parts.sessions, None if timetable is None else timetable.jobs.zone)
             control = Control(services, store, scheduler, outbound, quiet, in_hand, chat_desk, timetable)
-            inbound = Inbound(settings, store, scheduler, turns, control, endings, in_hand, waiting)
+            inbound = Inbound(settings, store, scheduler, turns, control, endings, outbound, in_hand, waiting)
             left = await set_aside_poison(endings, await persist(store.resume))
             standings = await persist(partial(store.standings, {message.session for message in left}))
             inbound.resume(left, standings)

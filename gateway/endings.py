@@ -60,10 +60,12 @@ class Endings:
         """A message has ended: whatever was shown of it goes, and its end is written soon, which ``written`` tells."""
         message, outcome = ticket.request.payload, ticket.outcome
         channel = self._outbound.channel(message.session.channel)
+        turn = turn_id(self._process, outcome.run) if outcome is not None and outcome.run else ""
         if channel is not None:
-            channel.clear(
-                message.session, turn_id(self._process, outcome.run) if outcome is not None and outcome.run else ""
-            )
+            channel.clear(message.session, turn)
+        attentive = self._outbound.attentive(message.session.channel)
+        if attentive is not None:
+            attentive.ended(message, turn, answered=outcome is not None and outcome.end is End.DONE)
         if outcome is None or outcome.end in (End.DONE, End.CLOSED) or isinstance(outcome.error, GivenUp):
             written(message.id)  # done by the turn itself; what never started stays accepted for the next start
             return

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gateway.control import Control
     from gateway.endings import Endings
     from gateway.in_hand import InHand
+    from gateway.outbound import Outbound
     from gateway.settings import Settings
     from gateway.turn import Turns
     from gateway.waiting import Waiting
@@ -44,6 +45,7 @@ class Inbound:
         turns: Turns,
         control: Control,
         endings: Endings,
+        outbound: Outbound,
         in_hand: InHand,
         waiting: Waiting,
     ) -> None:
@@ -54,6 +56,7 @@ class Inbound:
         self.open = Quiet()
         """Messages that wait or run; what cron does is not among them."""
         self._endings = endings
+        self._outbound = outbound
         self._in_hand = in_hand
         self._waiting = waiting
         alone, shared = policies(settings)
@@ -129,6 +132,9 @@ class Inbound:
 
     def _schedule(self, message: Message, standing: Standing, *, resumed: bool) -> None:
         self.open.begin()
+        attentive = self._outbound.attentive(message.session.channel)
+        if attentive is not None:
+            attentive.took(message)
         policy = self._policies(message.session.agent, message.incoming.group, standing.policy)
         if resumed:
             policy = replace(policy, mode=Mode.QUEUE)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gateway.access.limits import USUAL_LIMITS, Limits
+from gateway.access.pairing import Pairings
 from gateway.activity import Activity
 from gateway.clock import utc_now
 from gateway.followed import Followers
@@ -64,6 +65,8 @@ class Office:
     followers: Followers = field(init=False)
     streams: Streams = field(init=False)
     pulse: Pulse = field(init=False)
+    pairings: Pairings = field(init=False)
+    """How strangers are let in."""
     started_at: datetime = field(init=False)
 
     def __post_init__(self) -> None:
@@ -71,6 +74,7 @@ class Office:
         self.followers = Followers(self.store)
         self.streams = Streams(self.doorkeeper)
         self.pulse = Pulse(self.store)
+        self.pairings = Pairings(self.store, self.now)
         self.started_at = self.now()
 
     async def hand_in(self, incoming: Incoming) -> Receipt:

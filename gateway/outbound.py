@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from gateway.persist import persist
+from gateway.protocols import Attentive
 from gateway.sending import Attempt, Trouble, attempt, in_words
 from gateway.ways import Line, Pauses, Way
 
@@ -94,6 +95,7 @@ class Outbound:
     ) -> None:
         self._store = store
         self._channels = {channel.name: channel for channel in channels}
+        self._attentive = {name: one for name, one in self._channels.items() if isinstance(one, Attentive)}
         self._quiet = quiet
         self._turn_of = turn_of
         self._in_group = in_group
@@ -131,6 +133,10 @@ class Outbound:
         channel, turn = self.channel(session.channel), self._turn_of([message])
         if channel is not None and turn:
             channel.clear(session, turn)
+
+    def attentive(self, name: str) -> Attentive | None:
+        """The channel, if it shows what becomes of messages."""
+        return self._attentive.get(name)
 
     def statistics(self) -> OutboundStatistics:
         """What is known to wait, channel by channel. Reads what is in memory only."""

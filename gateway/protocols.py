@@ -9,13 +9,13 @@ A channel reaches people. What it is to deliver comes from the outbox; what it s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from store.records import Cursor, Incoming, Said, SessionKey
+    from store.records import Cursor, Incoming, Message, Receipt, Said, SessionKey
 
 # ── agents ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -181,6 +181,20 @@ class Channel(Protocol):
         """A passing word that need not be kept: a message waits behind others."""
 
 
+@runtime_checkable
+class Attentive(Protocol):
+    """A channel that lets people see that a message of theirs was noticed and is being worked on. Nothing waits."""
+
+    def took(self, message: Message) -> None:
+        """It waits or runs from now on; after a restart this is told again."""
+
+    def began(self, turn: str, messages: Sequence[Message]) -> None:
+        """These are being worked on, in this turn."""
+
+    def ended(self, message: Message, turn: str, *, answered: bool) -> None:
+        """It does not wait or run any more. ``answered``: what its turn has said is on its way."""
+
+
 class Intake(Protocol):
     """What a channel hands its messages to."""
 
@@ -189,3 +203,10 @@ class Intake(Protocol):
 
     async def drained(self) -> None:
         """Wait until everything taken in so far has ended and was said."""
+
+
+class Reception(Protocol):
+    """The same for a channel that wants to know what became of each message."""
+
+    async def take_in(self, batch: Sequence[Incoming], cursor: Cursor | None = None) -> tuple[Receipt, ...]:
+        """When this returns they are kept, and the cursor too."""

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from cron.zones import read_zone
+from gateway.access.doorman import EXPECTED as NUMBERS
+from gateway.access.doorman import read_allowlist
 from gateway.addresses import ServerAddress
 from gateway.variables import Group, SettingsTree
 from store.jobs import CatchUp
@@ -31,6 +33,11 @@ def _read_choice(value: object) -> object:
 
 def _read_zone(value: str) -> str:
     return read_zone(value).key
+
+
+def _read_allowlist(value: str) -> str:
+    read_allowlist(value)
+    return value
 
 
 Whole = Annotated[int, BeforeValidator(_read_whole)]
@@ -178,6 +185,22 @@ class OpenaiSettings(Group):
     )
 
 
+class TelegramSettings(Group):
+    """Telegram: with a token, the gateway answers there too"""
+
+    token: SecretStr | None = Field(None, description="The bot's token, as @BotFather on Telegram tells it.")
+    allow: Annotated[str, AfterValidator(_read_allowlist)] | None = Field(
+        None,
+        description="Who may talk to the bot. A group is named by its own number, and in it the bot answers whoever"
+        " calls it. Without it nobody is let in. The bot's answer to /whoami tells both numbers.",
+        json_schema_extra={"expected": NUMBERS},
+    )
+    api_url: ServerAddress | None = Field(
+        None,
+        description="Another server that speaks Telegram's Bot API, for instance http://localhost:8081.",
+    )
+
+
 class HttpSettings(Group):
     """HTTP: the API and the dashboard"""
 
@@ -244,6 +267,7 @@ class Settings(SettingsTree):
         None, min_length=16, description="A token for the API that may do everything, at least 16 characters long."
     )
     http: HttpSettings = HttpSettings()
+    telegram: TelegramSettings = TelegramSettings()
     anthropic: AnthropicSettings = AnthropicSettings()
     openai: OpenaiSettings = OpenaiSettings()
     log: LogSettings = LogSettings()

@@ -75,6 +75,16 @@ class Supervisor:
         self._health[name] = Health(name, "starting", self._now())
         self._nursery.start_soon(self._keep, name, service, told, left, name=name)
 
+    def troubled(self, name: str, error: str) -> None:
+        """The service itself tells that it cannot do its work for now. It goes on trying."""
+        self._health[name] = replace(self._health[name], error=error)
+        self._turn(name, "resting")
+
+    def well(self, name: str) -> None:
+        """The service works again."""
+        if self._health[name].state == "resting":
+            self._turn(name, "running")
+
     def health(self) -> tuple[Health, ...]:
         """In the order in which they were started."""
         return tuple(self._health.values())

@@ -79,6 +79,9 @@ class Turns:
 
     async def _answer(self, run: Run, turn: str, messages: Sequence[Message]) -> None:
         session = messages[0].session
+        attentive = self._outbound.attentive(session.channel)
+        if attentive is not None:
+            attentive.began(turn, messages)
         member = self._toolbox.crew.member(session.agent)
         heard = Heard(run, turn, messages, self)
         traces = self._toolbox.traces

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from cron.jobs import CronJobs
+from gateway.access.doorman import Allowlist, read_allowlist
 from gateway.access.limits import USUAL_LIMITS, Limits
 from gateway.access.tokens import Doorkeeper
 from gateway.app import Parts, in_lanes, look_around, open_gateway, tidy_up
 from gateway.channels.http import HttpChannel
 from gateway.clock import utc_now
+from gateway.commands import COMMANDS, FOR_ADMINS
 from gateway.cron_log import CronLog
 from gateway.cron_runs import LaneRunner
 from gateway.hiring import open_crew, with_limits
@@ -43,17 +45,20 @@ from store.protocols import CannotOpen, StoreError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
+    from gateway.access.doorman import Doorman
     from gateway.agents.spec import Catalog
     from gateway.app import Gateway
+    from gateway.channels.telegram import Telegram
     from gateway.crew import Crew
     from gateway.protocols import Channel
     from gateway.settings import Settings
     from gateway.stores import Opened
-    from store.protocols import Store
+    from store.protocols import MessageStore, Store
     from store.records import Lease
 
 logger = logging.getLogger("goclaw.work")
 
+CHANNEL = "telegram"
 HAND_OVER_S = 2.0
 
 
@@ -123,13 +128,14 @@ async def working(
             jobs_meanwhile(setup, crew, cron, figures) as meanwhile,
             open_api(office, token, serving) as api,
             tenure(store, opened.owner, opened.lease_span, partial(wait, waiting, meanwhile)) as lease,
+            open_telegram(setup, office.pairings) as telegram,
             open_gateway(
                 settings,
                 Parts(
                     store.messages(lease),
                     store,
                     crew,
-                    [*channels, office.channel],
+                    [*channels, office.channel, *([] if telegram is None else [telegram])],
                     cron,
                     traces,
                     redact=setup.redact,
@@ -145,12 +151,46 @@ async def working(
             if gateway.timetable is not None:
                 office.jobs = gateway.timetable.jobs
             office.gateway = gateway
+            if telegram is not None:
+                begin_telegram(telegram, gateway, store.messages(lease))
             try:
                 yield Working(gateway, office, token)
+                if telegram is not None:
+                    telegram.leave()
                 await api.stop()
             finally:
                 office.gateway = None
             services.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def open_telegram(setup: Setup, guests: Doorman) -> AsyncIterator[Telegram | None]:
+    """The channel, if there is a token for it. Loaded only then: its library takes as long as all the rest."""
+    settings = setup.settings.telegram
+    if settings.token is None:
+        yield None
+        return
+    module = await trio.to_thread.run_sync(importlib.import_module, "gateway.channels.telegram")
+    token = settings.token.get_secret_value()
+    setup.hide(token)
+    doorman = Allowlist(read_allowlist(settings.allow or ""), guests)
+    if not doorman.numbers:
+        logger.info("GOCLAW_TELEGRAM_ALLOW names nobody; whoever writes to the bot is shown a code to be let in with")
+    async with module.open_telegram(token, settings.api_url, doorman, module.Menu(COMMANDS, FOR_ADMINS)) as telegram:
+        yield telegram
+
+
+def begin_telegram(telegram: Telegram, gateway: Gateway, messages: MessageStore) -> None:
+    supervisor = gateway.supervisor
+    supervisor.start("telegram_signs", telegram.look_alive)
+    poll = partial(
+        telegram.poll,
+        gateway,
+        messages.cursor,
+        troubled=partial(supervisor.troubled, CHANNEL),
+        well=partial(supervisor.well, CHANNEL),
+    )
+    supervisor.start(CHANNEL, poll)
 
 
 class Api:

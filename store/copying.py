@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from store.jobs import Job, Notification, Run, Trigger
+    from store.pairing import Pairing
     from store.records import (
         ApiToken,
         Beat,
@@ -53,6 +54,7 @@ class Everything:
     news: tuple[tuple[str, Notification], ...] = ()
     numbers: tuple[tuple[str, int, int], ...] = ()
     """Tenant, and the highest number that a job and a notification of it ever had."""
+    pairings: tuple[Pairing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Copied:
     readings: int = 0
     jobs: int = 0
     runs: int = 0
+    pairings: int = 0
     ended: int = 0
     """Messages that waited in the database and had ended in the files since."""
     left: int = 0

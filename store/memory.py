@@ -16,6 +16,7 @@ import trio
 from store.hearing import Ears
 from store.memory_cron import CronTables, MemoryCron
 from store.memory_messages import MemoryMessages
+from store.memory_pairings import MemoryPairings
 from store.records import (
     DEFAULT_TENANT,
     KEEP_BEATS,
@@ -60,8 +61,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
+    from store.pairing import Pairing, Sender
 
-class MemoryStore:
+
+class MemoryStore(MemoryPairings):
     def __init__(self, now: Callable[[], datetime], tenants: Iterable[str] = (DEFAULT_TENANT,)) -> None:
         self.now = now
         self.ids = count(1)
@@ -74,6 +77,7 @@ class MemoryStore:
         self.people = {tenant: Tenant(tenant, "", "UTC", True, now()) for tenant in tenants}
         self.keys: dict[tuple[str, str], ApiToken] = {}
         self.noted: dict[tuple[str, str], Noted] = {}
+        self.paired: dict[Sender, Pairing] = {}
         self.crew: dict[str, Worker] = {}
         self.signs: list[Beat] = []
         self.machines: list[MachineSnapshot] = []
@@ -101,7 +105,8 @@ class MemoryStore:
         machines = [one for one in self.machines if one.at > now - KEEP_READINGS]
         cron = self.cron.tidy(now)
         went = len(old) + len(self.noted) - len(noted)
-        tidied = Tidied(went, len(self.signs) - len(signs), len(self.machines) - len(machines), cron)
+        paired = self.tidy_pairings(now)
+        tidied = Tidied(went, len(self.signs) - len(signs), len(self.machines) - len(machines), cron, paired)
         self.signs, self.machines, self.noted = signs, machines, noted
         return tidied
 
@@ -216,6 +221,7 @@ class MemoryStore:
         self.said = {key: lines for key, lines in self.said.items() if key.tenant != tenant}
         self.keys = {key: one for key, one in self.keys.items() if key[0] != tenant}
         self.noted = {key: one for key, one in self.noted.items() if key[0] != tenant}
+        self.paired = {who: one for who, one in self.paired.items() if one.tenant != tenant}
         self.cron.forget_tenant(tenant)
         return True
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from store.cron_protocol import CronStore
+    from store.pairing import Knock, Pairing, Sender
     from store.records import (
         Address,
         ApiToken,
@@ -237,6 +238,32 @@ class TenantStore(Protocol):
         """What this key means in this tenant: whatever it was noted with first. Remembered for `REMEMBER_KEYS`."""
 
 
+class PairingStore(Protocol):
+    """Who was let in without standing on a list. `store.pairing` has the rules."""
+
+    async def allowed(self, who: Sender) -> str | None:
+        """The tenant that has let them in; None if none has, or it is switched off."""
+
+    async def knock(self, knock: Knock) -> bool:
+        """Somebody asks to be let in. False, and nothing is kept: they have a code, or were let in or turned away
+        lately, or too many knock at this account, or the digest is taken. The same knock again is the same."""
+
+    async def knocks(self) -> tuple[Pairing, ...]:
+        """Those who knock and those who were turned away lately, by sender. They belong to no tenant."""
+
+    async def pairings(self, tenant: str) -> tuple[Pairing, ...]:
+        """Those whom this tenant has let in, by sender."""
+
+    async def approve(self, digest: str, tenant: str, by: str) -> Pairing | None:
+        """Let in whoever was shown this code, and spend it. None if it is nobody's, spent or too old."""
+
+    async def deny(self, who: Sender, by: str) -> bool:
+        """Turn them away: for a day they are not heard. False if they do not knock."""
+
+    async def dismiss(self, tenant: str | None, who: Sender) -> bool:
+        """Forget whom this tenant has let in; without one, somebody who knocks or was turned away. False if none."""
+
+
 class WorkerStore(Protocol):
     """Who works on this store, how the machines are, and who may do what alone."""
 
@@ -273,7 +300,7 @@ class WorkerStore(Protocol):
         """Who holds it now."""
 
 
-class Store(SessionStore, TenantStore, WorkerStore, Protocol):
+class Store(SessionStore, TenantStore, PairingStore, WorkerStore, Protocol):
     """Everything that is kept, in one place."""
 
     @property

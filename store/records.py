@@ -458,3 +458,5 @@ class Tidied(NamedTuple):
     readings: int
     cron: int = 0
     """Ended jobs, triggers and runs, whole outputs, notifications."""
+    pairings: int = 0
+    """Who knocked and was not let in."""

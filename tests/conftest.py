@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from tests.postgres.databases import Databases
 from tests.postgres.server import Guarded, Server, call_up, memory, running, serving
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 GUARDED = pytest.StashKey[Guarded]()
 SHARED = pytest.StashKey[dict[str, str]]()
 ELSEWHERE = "GOCLAW_TEST_POSTGRES_DSN"
+
+settings.register_profile("ours", deadline=None)  # how long an example takes depends on what else the machine does
+settings.load_profile("ours")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from gateway.cli.config import config
 from gateway.cli.cron import cron
 from gateway.cli.logs import logs
+from gateway.cli.pairing import pair
 from gateway.cli.people import tenant, token
 from gateway.cli.sending import send
 from gateway.cli.sessions import sessions, stop
@@ -19,8 +20,8 @@ from gateway.cli.store import db, migrate
 from gateway.cli.texts import refuse_bytes
 
 ORDER = (
-    "chat", "run", "send", "status", "top", "stop", "cron", "sessions", "lanes", "logs", "token", "tenant", "config",
-    "db", "migrate",
+    "chat", "run", "send", "status", "top", "stop", "cron", "sessions", "lanes", "logs", "pair", "token", "tenant",
+    "config", "db", "migrate",
 )  # fmt: skip
 
 
@@ -126,7 +127,7 @@ def refuse_open_door(settings: Any) -> None:
 for command in (send, status, top, stop, logs):
     app.command()(command)
 for name, sub in (
-    ("cron", cron), ("sessions", sessions), ("lanes", lanes), ("token", token), ("tenant", tenant),
-    ("config", config), ("db", db), ("migrate", migrate),
+    ("cron", cron), ("sessions", sessions), ("lanes", lanes), ("pair", pair), ("token", token),
+    ("tenant", tenant), ("config", config), ("db", db), ("migrate", migrate),
 ):  # fmt: skip
     app.add_typer(sub, name=name)

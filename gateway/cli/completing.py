@@ -46,6 +46,11 @@ def tokens(incomplete: str) -> list[tuple[str, str]]:
     return [one for one in good if one[0].startswith(incomplete)]
 
 
+def pairings(incomplete: str) -> list[tuple[str, str]]:
+    offered = [(one["id"], f"{one['state']} {one['name']}".strip()) for one in ask("/v1/pairings")]
+    return [one for one in offered if one[0].startswith(incomplete)]
+
+
 def tenants(incomplete: str) -> list[str]:
     return [one["id"] for one in ask("/v1/tenants") if one["id"].startswith(incomplete)]
 

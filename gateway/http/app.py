@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from cron.errors import CronError
 from gateway.access.scopes import UnknownScope
-from gateway.http import health, messages, metrics, people, problems, runs, schedules, state
+from gateway.http import health, messages, metrics, pairings, people, problems, runs, schedules, state
 from gateway.http.gate import Gate, GuardedRoute
 from gateway.http.guard import Guard
 from gateway.http.meter import Meter
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from gateway.office import Office
 
-ROUTERS = tuple(module.router for module in (health, metrics, schedules, runs, messages, state, people))
+ROUTERS = tuple(module.router for module in (health, metrics, schedules, runs, messages, state, people, pairings))
 TAGS = {
     "schedules": "What agents do at certain times, or when they are called.",
     "runs": "What came of it, and a stream that tells as it happens.",
     "messages": "Talking to an agent.",
     "gateway": "Conversations, lanes, and how the gateway is.",
-    "access": "Tokens and tenants.",
+    "access": "Tokens, tenants, and who may write in a chat.",
 }
 ABOUT = """A gateway between people who chat and AI agents.
 

@@ -22,7 +22,7 @@ from gateway.office import Office
 
 router = APIRouter(route_class=GuardedRoute, tags=["gateway"])
 
-BESIDE = frozenset({"traces", "tidy_up", "waiting"})
+BESIDE = frozenset({"traces", "tidy_up", "waiting", "telegram_signs"})
 """Services that messages are answered without."""
 STALLED_S = 30.0
 """For so long after it has stood still it is said not to be ready."""
@@ -62,8 +62,13 @@ async def store_problems(office: Office) -> list[str]:
 
 def service_problems(office: Office) -> list[str]:
     health = () if office.gateway is None else office.gateway.health()
-    resting = [one.name for one in health if one.state == "resting" and one.name not in BESIDE]
-    return [f"the service {name} rests after a failure and is started again" for name in resting]
+    cared_for = [one for one in health if one.name not in BESIDE]
+    resting = [one.name for one in cared_for if one.state == "resting"]
+    given_up = [one.name for one in cared_for if one.state == "stopped" and one.error]
+    return [
+        *(f"the service {name} rests after a failure and is started again" for name in resting),
+        *(f"the service {name} has given up; /v1/status tells why" for name in given_up),
+    ]
 
 
 def loop_problems(office: Office) -> list[str]:

@@ -21,12 +21,14 @@ from cron.durations import duration_text, parse_duration
 from cron.errors import DurationError
 from cron.report import upcoming
 from cron.schedule import schedule_of
+from gateway.access.pairing import id_of
 from store.records import DropPolicy, QueueMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from store.jobs import Job, Notification, Run, Trigger
+    from store.pairing import Pairing
     from store.records import ApiToken, Line, Session, Tenant, Worker
 
 Item = TypeVar("Item")
@@ -644,4 +646,46 @@ def token_shape(token: ApiToken, now: datetime) -> TokenOut:
 def tenant_shape(tenant: Tenant) -> TenantOut:
     return TenantOut(
         id=tenant.id, name=tenant.name, zone=tenant.zone, enabled=tenant.enabled, created_at=tenant.created_at
+    )
+
+
+# ── who was let in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CodeIn(Shape):
+    code: Text = Field(min_length=1, max_length=64, description="As the gateway has shown it in the chat.")
+    tenant: Text | None = Field(None, max_length=64, description="Another tenant than one's own; for operators.")
+
+
+class KnockIn(Shape):
+    code: Text = Field(min_length=1, max_length=64, description="The code; for operators also the id in the list.")
+
+
+class PairingOut(BaseModel):
+    id: str
+    state: Literal["pending", "denied", "approved"]
+    channel: str
+    account: str
+    sender: str
+    name: str = Field(description="What they call themselves. It proves nothing.")
+    tenant: str | None = Field(description="Where they were let in.")
+    asked_at: Moment
+    until: Moment | None = Field(description="When it is forgotten; null for who was let in.")
+    by: str = Field(description="The token that decided.")
+    decided_at: Moment | None
+
+
+def pairing_shape(one: Pairing) -> PairingOut:
+    return PairingOut(
+        id=id_of(one.who),
+        state=one.state.value,
+        channel=one.who.channel,
+        account=one.who.account,
+        sender=one.who.sender,
+        name=one.name,
+        tenant=one.tenant,
+        asked_at=one.asked_at,
+        until=one.until,
+        by=one.by,
+        decided_at=one.decided_at,
     )

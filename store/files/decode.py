@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from store.pairing import Pairing, PairingState, Sender
 from store.records import (
     ApiToken,
     Beat,
@@ -144,6 +145,24 @@ def token(raw: Raw) -> ApiToken:
 
 def noted(raw: Raw) -> Noted:
     return Noted(raw["meaning"], when(raw["at"]))
+
+
+def sender(raw: list[str]) -> Sender:
+    channel, account, name = raw
+    return Sender(channel, account, name)
+
+
+def pairing(raw: Raw) -> Pairing:
+    return Pairing(
+        who=sender(raw["who"]),
+        name=raw["name"],
+        digest=raw["digest"],
+        asked_at=when(raw["asked_at"]),
+        state=PairingState(raw["state"]),
+        tenant=raw["tenant"],
+        by=raw["by"],
+        decided_at=maybe_when(raw["decided_at"]),
+    )
 
 
 def worker(raw: Raw) -> Worker:

@@ -27,6 +27,7 @@ async def gather(files: JsonStore) -> Everything:
         *(trigger.created_at for trigger in cron.triggers.rows.values()),
         *(run.ended_at or run.started_at for run in cron.runs.rows.values()),
         *(told.at for told in cron.news.rows.values()),
+        *(pairing.changed_at for pairing in tables.paired.rows.values()),
     ]
     counted = sorted({*cron.numbers.rows, *cron.told.rows})
     return Everything(
@@ -49,5 +50,6 @@ async def gather(files: JsonStore) -> Everything:
         runs=tuple(cron.runs.rows.values()),
         outputs=tuple((tenant, run, text) for (tenant, run), text in cron.outputs.rows.items()),
         news=tuple((tenant, told) for (tenant, _), told in cron.news.rows.items()),
+        pairings=tuple(tables.paired.rows.values()),
         numbers=tuple((one, cron.numbers.rows.get(one, 0), cron.told.rows.get(one, 0)) for one in counted),
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SCHEMA = 2
+SCHEMA = 3
 """How rows are written. A step up needs its function in `store.files.recovery.MIGRATIONS`."""
 
 

@@ -25,6 +25,7 @@ from store.files.disk import Disk, cannot_open
 from store.files.journal import Journal
 from store.files.keeping import Keeper
 from store.files.messages import JsonMessages
+from store.files.pairings import JsonPairings
 from store.files.recovery import recover
 from store.files.tenants import JsonTenants
 from store.files.transcripts import Transcripts
@@ -47,7 +48,7 @@ IDENTITY = "identity"
 log = logging.getLogger("goclaw.store")
 
 
-class JsonStore(JsonTenants, JsonWorkers):
+class JsonStore(JsonTenants, JsonPairings, JsonWorkers):
     def __init__(self, journal: Journal, now: Callable[[], datetime], keeper: Keeper, findings: list[str]) -> None:
         super().__init__(journal, now, keeper)
         self.cron = JsonCron(journal, now)
@@ -81,6 +82,7 @@ class JsonStore(JsonTenants, JsonWorkers):
         noted = tables.noted_by_age.pop_until(now - REMEMBER_KEYS, TIDY)
         beats = tables.beats_by_age.pop_until(now - KEEP_BEATS, TIDY)
         readings = tables.machines_by_age.pop_until(now - KEEP_READINGS, TIDY)
+        knocks = tables.knocks_by_age.pop_until(now, TIDY)
         for key in keys:
             tables.drop(tables.seen, key)
         for one in noted:
@@ -89,7 +91,10 @@ class JsonStore(JsonTenants, JsonWorkers):
             tables.drop(tables.beats, beat)
         for reading in readings:
             tables.drop(tables.machines, reading)
-        return Tidied(len(keys) + len(noted), len(beats), len(readings), tidy_cron(tables, now, TIDY))
+        for who in knocks:
+            tables.drop(tables.paired, who)
+        cron = tidy_cron(tables, now, TIDY)
+        return Tidied(len(keys) + len(noted), len(beats), len(readings), cron, len(knocks))
 
     async def prepare(self) -> None:
         """What every store has: a name of its own and the tenant `default`."""

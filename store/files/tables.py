@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from store.files.decode import Kept
+    from store.pairing import Pairing, Sender
     from store.records import (
         ApiToken,
         Beat,
@@ -67,6 +68,9 @@ class Tables:
         self.tenants: Table[str, Tenant] = Table("tenant", str, decode.tenant)
         self.tokens: Table[tuple[str, str], ApiToken] = Table("token", decode.pair, decode.token, self._note_token)
         self.noted: Table[tuple[str, str], Noted] = Table("noted", decode.pair, decode.noted, self._note_noted)
+        self.paired: Table[Sender, Pairing] = Table(
+            "pairing", decode.sender, decode.pairing, self._note_pairing, lambda row: row.who
+        )
         self.workers: Table[str, Worker] = Table("worker", str, decode.worker)
         self.beats: Table[int, Beat] = Table("beat", int, decode.beat, self._note_beat)
         self.machines: Table[int, MachineSnapshot] = Table("machine", int, decode.machine, self._note_machine)
@@ -90,6 +94,12 @@ class Tables:
         self.tokens_of: Groups[str, str] = Groups()
         self.noted_of: Owned[str, str] = Owned()
         self.noted_by_age: ByAge[tuple[str, str]] = ByAge(self._noted_at)
+        self.paired_of: Groups[str, Sender] = Groups()
+        """Who was let in, by tenant."""
+        self.knocking_at: Groups[tuple[str, str], Sender] = Groups()
+        """Who was not, by channel and account."""
+        self.by_code: dict[str, Sender] = {}
+        self.knocks_by_age: ByAge[Sender] = ByAge(self._knocks_until)
         self.beats_of: Groups[str, int] = Groups()
         self.beats_by_age: ByAge[int] = ByAge(self._beat_at)
         self.machines_in_order: Groups[str, int] = Groups()
@@ -205,6 +215,23 @@ class Tables:
             self.noted_of.add(*key)
             self.noted_by_age.add(new.at, key)
 
+    def _note_pairing(self, key: Sender, old: Pairing | None, new: Pairing | None) -> None:
+        if old is not None:
+            if self.by_code.get(old.digest) == key:
+                del self.by_code[old.digest]
+            if old.tenant is None:
+                self.knocking_at.drop(key[:2], key)
+            else:
+                self.paired_of.drop(old.tenant, key)
+        if new is not None:
+            self.by_code[new.digest] = key
+            if new.tenant is None:
+                self.knocking_at.add(key[:2], key)
+            else:
+                self.paired_of.add(new.tenant, key)
+            if new.until is not None:
+                self.knocks_by_age.add(new.until, key)
+
     def _note_beat(self, key: int, old: Beat | None, new: Beat | None) -> None:
         if old is not None:
             self.beats_of.drop(old.worker, key)
@@ -226,6 +253,10 @@ class Tables:
     def _noted_at(self, key: tuple[str, str]) -> datetime | None:
         row = self.noted.rows.get(key)
         return None if row is None else row.at
+
+    def _knocks_until(self, key: Sender) -> datetime | None:
+        row = self.paired.rows.get(key)
+        return None if row is None else row.until
 
     def _beat_at(self, key: int) -> datetime | None:
         row = self.beats.rows.get(key)

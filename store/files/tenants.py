@@ -93,6 +93,8 @@ class JsonTenants(JsonSessions):
             tables.drop(tables.tokens, (tenant, token))
         for noted in list(tables.noted_of[tenant]):
             tables.drop(tables.noted, (tenant, noted))
+        for who in list(tables.paired_of[tenant]):
+            tables.drop(tables.paired, who)
         forget_tenant(tables, tenant)
         return True
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from store.copying import Everything
+    from store.pairing import Pairing
     from store.postgres import PostgresStore
     from store.records import Line, Reply, Session, SessionKey
 
@@ -54,6 +55,7 @@ async def _adopt(connection: Any, everything: Everything) -> Copied:
     )
     new_readings = [(old, one) for old, one in everything.readings if mark.later(old, one.at)]
     readings = await take("readings", ({**asdict(one.reading), "old": old, "at": one.at} for old, one in new_readings))
+    pairings = await take("pairings", (_pairing(one) for one in everything.pairings if mark.since(one.changed_at)))
     jobs, runs = await take_cron(take, everything, mark)
     await connection.execute(SQL["done"], everything.source, everything.id, everything.change, everything.newest)
     await connection.execute(SQL["tell"])
@@ -68,6 +70,7 @@ async def _adopt(connection: Any, everything: Everything) -> Copied:
         readings=len(readings),
         jobs=jobs,
         runs=runs,
+        pairings=len(pairings),
         ended=ended,
         left=left,
     )
@@ -84,6 +87,9 @@ class Mark:
 
     def new(self, number: int, at: datetime) -> bool:
         return number > self.id or not self.copied or at > self.upto
+
+    def since(self, at: datetime) -> bool:
+        return not self.copied or at > self.upto
 
     def new_reply(self, reply: Reply, ids: Mapping[int, int]) -> bool:
         """It has no time of its own, but it answers somebody."""
@@ -183,6 +189,19 @@ def _token(token: Any) -> Row:
     row = asdict(token)
     new = row.pop("new")
     return {**row, **new, "tenant_id": new["tenant"]}
+
+
+def _pairing(pairing: Pairing) -> Row:
+    return {
+        **pairing.who._asdict(),
+        "tenant_id": pairing.tenant,
+        "name": pairing.name,
+        "digest": pairing.digest,
+        "state": pairing.state,
+        "asked_at": pairing.asked_at,
+        "decided_by": pairing.by,
+        "decided_at": pairing.decided_at,
+    }
 
 
 def _message(message: Any) -> Row:

@@ -161,7 +161,7 @@ def readable(row: Any, make: Callable[[Any], T]) -> T | None:
     try:
         return make(row)
     except ValueError as error:
-        name = next(f"{name} {row[name]!r}" for name in ("id", "number", "session") if name in row)
+        name = next(f"{name} {row[name]!r}" for name in ("id", "number", "session", "sender") if name in row)
         log.error("the %s with the %s cannot be read and is left out: %s", make.__name__, name, error)
         return None
 

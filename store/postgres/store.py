@@ -19,6 +19,7 @@ from store.postgres.database import Database, Limits, open_database
 from store.postgres.dsn import read_dsn
 from store.postgres.listen import listening
 from store.postgres.messages import PostgresMessages, chat_token
+from store.postgres.pairings import PostgresPairings
 from store.postgres.queries import load
 from store.postgres.sessions import PostgresSessions
 from store.postgres.tenants import PostgresTenants
@@ -38,7 +39,7 @@ AT_A_TIME = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresStore(PostgresSessions, PostgresTenants, PostgresWorkers):
+class PostgresStore(PostgresSessions, PostgresTenants, PostgresPairings, PostgresWorkers):
     db: Database
     now: Callable[[], datetime | None]
 
@@ -56,7 +57,8 @@ class PostgresStore(PostgresSessions, PostgresTenants, PostgresWorkers):
         row = await self.db.first(SQL["tidy"], self.now(), REMEMBER_KEYS, KEEP_BEATS, KEEP_READINGS, AT_A_TIME)
         jobs = await self.db.first(CRON["tidy_jobs"], self.now(), KEEP_RUNS, AT_A_TIME)
         rest = await self.db.first(CRON["tidy"], self.now(), KEEP_RUNS, KEEP_OUTPUTS, KEEP_NEWS, AT_A_TIME)
-        return Tidied(row["keys"], row["beats"], row["readings"], jobs["went"] + rest["went"])
+        knocks = await self.tidy_pairings(AT_A_TIME)
+        return Tidied(row["keys"], row["beats"], row["readings"], jobs["went"] + rest["went"], knocks)
 
 
 @asynccontextmanager

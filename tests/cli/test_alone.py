@@ -10,7 +10,7 @@ import pytest
 
 from gateway.settings import Settings
 from gateway.variables import variables
-from tests.cli.world import Cli
+from tests.cli.world import Cli, strangers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,6 +160,32 @@ def test_tokens_and_tenants_are_looked_after_on_the_store(cli: Cli) -> None:
     assert "--yes" in refused.err
     cli("tenant", "rm", "acme", "--yes")
     assert [one["id"] for one in cli("tenant", "list", "--json").json()["items"]] == ["default"]
+
+
+def test_strangers_are_let_in_on_the_store(cli: Cli, tmp_path: Path) -> None:
+    """Without a gateway too: the code lets in, the list does not tell it, and everything can be taken back."""
+    codes = strangers(tmp_path, 3)
+    cli("tenant", "add", "acme")
+    listed = cli("pair", "list")
+    assert not any(code in listed.out + listed.err for code in codes)
+    assert listed.out.count("pending") == 3
+    assert "have them tell you their code" in listed.err
+    typed = f"{codes[0][:4]} {codes[0][4:]}".lower()
+    let_in = cli("pair", "approve", typed, "--tenant", "acme", "--json").json()
+    assert (let_in["tenant"], let_in["state"], let_in["sender"]) == ("acme", "approved", "40")
+    cli("pair", "approve", codes[0], code=1)
+    denied = cli("pair", "deny", codes[1], "--json").json()
+    known = cli("pair", "list", "--json").json()["items"][-1]["id"]
+    assert cli("pair", "deny", known, "--json").json()["state"] == "denied"
+    assert [one["sender"] for one in cli("pair", "list", "--tenant", "acme", "--json").json()["items"]] == [
+        "41",
+        "42",
+        "40",
+    ]
+    for id, options in ((let_in["id"], ("--tenant", "acme")), (denied["id"], ()), (known, ())):
+        cli("pair", "rm", id, *options)
+        assert "no pairing" in cli("pair", "rm", id, *options, code=1).err
+    assert "Nobody knocks" in cli("pair", "list").err
 
 
 def test_what_cannot_be_undone_is_not_done_unasked(cli: Cli) -> None:

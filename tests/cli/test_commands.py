@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.http import shapes
-from tests.cli.world import Ended, Gateway, commands, open_gateway
+from tests.cli.world import Ended, Gateway, commands, open_gateway, strangers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,6 +93,14 @@ CASES: dict[str, Case] = {
     "lanes set": Case(words("lanes set heartbeat 3"), r"heartbeat: 0 of 3 running, 0 waiting", shapes.LaneOut),
     "logs": Case(lambda gateway: (str(gateway.ran() and "logs"),),
                  r"(?s:.*)\d\d:\d\d:\d\d info +cron: run succeeded \(job #\d+\)", {"at", "level", "source", "facts"}),
+    "pair list": Case(words("pair list"), r"id +state +channel +sender +name +tenant +since\n(?s:.*)pending +telegram",
+                      shapes.PairingOut, page=True),
+    "pair approve": Case(lambda gateway: ("pair", "approve", gateway.stranger()),
+                         r"Ann \(telegram 4\d+\) may write now and belongs to default\.", shapes.PairingOut),
+    "pair deny": Case(lambda gateway: ("pair", "deny", gateway.stranger()),
+                      r"Ann \(telegram 4\d+\) is turned away for a day\.", shapes.PairingOut),
+    "pair rm": Case(lambda gateway: ("pair", "rm", gateway.let_in()), r"[0-9a-f]{16} is a stranger again\.",
+                    shapes.Deleted),
     "token create": Case(words("token create phone --scope read,chat --expires 30d"), r"gck_\S+\n\Z",
                          shapes.NewTokenOut),
     "token list": Case(lambda gateway: (str(gateway.token() and "token"), "list"), r"id +name +state(?s:.*)\ngck_.{8} ",
@@ -119,7 +127,10 @@ CASES: dict[str, Case] = {
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with open_gateway(tmp_path_factory.mktemp("gateway")) as gateway:
+    place = tmp_path_factory.mktemp("gateway")
+    codes = strangers(place, 12)
+    with open_gateway(place) as gateway:
+        gateway.codes = codes
         yield gateway
 
 

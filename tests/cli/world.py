@@ -10,11 +10,15 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import httpx2
+import trio
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from gateway.access.pairing import Pairings
 from gateway.cli.app import app
+from gateway.clock import utc_now
 from gateway.local import find
+from store.files import open_json
 from tests.flow.process import DEADLINE_S, over_pipes
 
 if TYPE_CHECKING:
@@ -66,6 +70,8 @@ class Gateway:
         headers = {"Authorization": f"Bearer {known.token}"}
         self.client = httpx2.Client(base_url=known.url, headers=headers, timeout=DEADLINE_S, trust_env=False)
         self.cli = Cli(data_dir=place / "data")
+        self.codes: list[str] = []
+        """Of strangers who knock."""
 
     def get(self, path: str, **query: Any) -> Any:
         return self.client.get(path, params=query).raise_for_status().json()
@@ -88,6 +94,14 @@ class Gateway:
         name = f"tenant-{next(NUMBERS)}"
         self.post("/v1/tenants", {"id": name})
         return name
+
+    def stranger(self) -> str:
+        """The code of one who knocks."""
+        return self.codes.pop()
+
+    def let_in(self) -> str:
+        """The id of one who was let in."""
+        return str(self.post("/v1/pairings/approve", {"code": self.stranger()})["id"])
 
     def session(self) -> str:
         """A conversation in which something was said and answered."""
@@ -119,6 +133,17 @@ def poll(happened: Any, process: Process) -> None:
             return
         process.read_for(0.02)
     raise AssertionError(f"it has not happened in {DEADLINE_S:g} s: {process.output}")
+
+
+def strangers(place: Path, number: int) -> list[str]:
+    """So many have knocked before the gateway starts, each at an account of their own; their codes."""
+
+    async def knock() -> list[str]:
+        async with open_json(place / "data", utc_now) as store:
+            pairings = Pairings(store, utc_now)
+            return [await pairings.knock("telegram", f"bot{one}", f"4{one}", "Ann") or "" for one in range(number)]
+
+    return trio.run(knock)
 
 
 @contextmanager

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from store.pairing import Knock
 from store.records import NewToken, SessionPolicy, WorkerStatus
 from tests.contract.machine import StoreMachine
 from tests.contract.pools import (
     MOMENT,
+    code_spans,
+    codes,
     data,
     digests,
     limits,
+    people,
     policies,
     readings,
     said,
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
+    from store.pairing import Sender
     from store.records import Reading, Said, SessionKey
 
 
@@ -105,6 +110,44 @@ class KeepingRules(StoreMachine):
         self.ask(lambda side: side.whole.token_for(digest))
         self.wall.pass_by(lasts - early * MOMENT)
         self.ask(lambda side: side.whole.token_for(digest))
+
+    # ── who was let in ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @rule(who=people, name=texts, code=codes)
+    def knock(self, who: Sender, name: str, code: str) -> None:
+        self.ask(lambda side: side.whole.knock(Knock(who, name, code)))
+
+    @rule(crowd=st.lists(people, min_size=3, max_size=6), span=code_spans)
+    def many_knock(self, crowd: Sequence[Sender], span: timedelta) -> None:
+        """Each with a code of their own; then time goes by, and they knock again."""
+        for again in ("", "again"):
+            for place, who in enumerate(crowd):
+                self.knock(who, "", f"{place}{again}")
+            self.ask(lambda side: side.whole.knocks())
+            self.wall.pass_by(span)
+
+    @rule(code=codes, tenant=tenants, by=texts)
+    def approve(self, code: str, tenant: str, by: str) -> None:
+        self.ask(lambda side: side.whole.approve(code, tenant, by))
+
+    @rule(who=people, by=texts)
+    def deny(self, who: Sender, by: str) -> None:
+        self.ask(lambda side: side.whole.deny(who, by))
+
+    @rule(who=people, tenant=st.none() | tenants)
+    def dismiss(self, who: Sender, tenant: str | None) -> None:
+        self.ask(lambda side: side.whole.dismiss(tenant, who))
+
+    @rule(who=people, code=codes, tenant=tenants)
+    def let_in(self, who: Sender, code: str, tenant: str) -> None:
+        """As it usually goes."""
+        self.ask(lambda side: side.whole.knock(Knock(who, "", code)))
+        self.ask(lambda side: side.whole.approve(code, tenant, "me"))
+        self.ask(lambda side: side.whole.allowed(who))
+
+    @rule(who=people)
+    def ask_for(self, who: Sender) -> None:
+        self.ask(lambda side: side.whole.allowed(who))
 
     # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

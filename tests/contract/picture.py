@@ -41,6 +41,8 @@ async def picture(
         "sessions": kept,
         "transcripts": [await transcript(whole, session) for session in kept],
         "tokens": [await whole.tokens(tenant.id) for tenant in tenants],
+        "pairings": [await whole.pairings(tenant.id) for tenant in tenants],
+        "knocks": await whole.knocks(),
         "workers": await whole.workers(),
         "beats": [await whole.beats(worker, ALL) for worker in workers],
         "readings": await whole.readings(ALL),

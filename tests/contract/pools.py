@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from hypothesis import strategies as st
 
+from store.pairing import CODE_LASTS, DENIED_FOR, Sender
 from store.records import (
     CHAT_LEASE,
     KEEP_BEATS,
@@ -58,6 +59,10 @@ senders = st.sampled_from([None, None, "ann", "bob"])
 limits = st.sampled_from([0, 1, 2, 3, 100])
 figures = st.sampled_from([None, None, 0.0, 0.25, 1.0])
 ends = st.sampled_from([*[MessageState.DONE] * 3, *MessageState])
+people = st.builds(Sender, st.just("fake"), st.sampled_from(["bot", "bot", "b\x00t"]), st.sampled_from("123456"))
+"""More than may knock at once."""
+codes = st.sampled_from(["0", "1", "2", "0again", "c", "d", "e\x00"])
+code_spans = st.sampled_from([MOMENT, CODE_LASTS - MOMENT, CODE_LASTS, CODE_LASTS / 2, DENIED_FOR - MOMENT, DENIED_FOR])
 spans = st.sampled_from(
     [
         MOMENT,

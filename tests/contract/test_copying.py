@@ -11,6 +11,7 @@ import pytest
 from store.copying import Copied
 from store.files import gather, open_json
 from store.jobs import Delivery, JobStatus, Rules, RunState, TriggerState
+from store.pairing import Knock, Sender
 from store.postgres import open_postgres
 from store.postgres.adopt import _adopt, adopt
 from store.records import (
@@ -87,6 +88,10 @@ async def fill(store: Store) -> None:
     await store.add_token(NewToken("t1", "acme", "phone", "0" * 64, ("chat", "cron")))
     await store.add_token(NewToken("t2", "acme", "old", "1" * 64))
     await store.revoke_token("acme", "t2")
+    for sender, code in enumerate("abc"):
+        await store.knock(Knock(Sender("fake", "b\x00t", str(sender)), "n\x00", code))
+    await store.approve("a", "acme", "the phone")
+    await store.deny(Sender("fake", "b\x00t", "1"), "me")
     await messages.accept([sent("waits"), sent("also\x00waits", ACME)], Cursor("fake", "bot", 17))
     ids = await running(messages, "done")
     said = [Said(Role.USER, "done"), Said(Role.TOOL, "\ue000", {"calls": [1, {"two": "\x00"}]})]
@@ -251,6 +256,35 @@ async def test_a_copy_that_fails_leaves_nothing(files: JsonStore, database: Post
     with pytest.raises(ZeroDivisionError):
         await database.db.together(lambda connection: failing(connection, everything))
     assert await seen(database) == before
+
+
+async def test_who_was_let_in_since_follows(files: JsonStore, database: PostgresStore, wall: Wall) -> None:
+    """A decision in the files counts here too, unless there was one here; who was forgotten here does not come back."""
+    people = [Sender("fake", bot, bot) for bot in ("let in", "turned away", "forgotten", "new")]
+    for who in people[:3]:
+        await files.knock(Knock(who, "", who.sender))
+    await files.approve("forgotten", "default", "files")
+    assert (await adopt(database, await gather(files))).pairings == 3
+    assert await database.dismiss("default", people[2])
+    assert await database.deny(people[1], "database")
+    wall.pass_by(timedelta(minutes=1))
+    await files.approve("let in", "default", "files")
+    await files.approve("turned away", "default", "files")
+    await files.knock(Knock(people[3], "", "new"))
+    assert (await adopt(database, await gather(files))).pairings == 2
+    assert [await database.allowed(who) for who in people] == ["default", None, None, None]
+    assert [one.who for one in await database.knocks()] == [people[3], people[1]]
+    assert await adopt(database, await gather(files)) == Copied()
+
+
+async def test_a_code_of_somebody_else_is_not_copied(files: JsonStore, database: PostgresStore) -> None:
+    """One code leads to one person; the other one knocks again."""
+    ann, bob = Sender("fake", "bot", "ann"), Sender("fake", "bot", "bob")
+    await database.knock(Knock(ann, "", "same"))
+    await files.knock(Knock(bob, "", "same"))
+    assert (await adopt(database, await gather(files))).pairings == 0
+    assert [one.who for one in await database.knocks()] == [ann]
+    assert await database.knock(Knock(bob, "", "other"))
 
 
 async def failing(connection: object, everything: object) -> None:

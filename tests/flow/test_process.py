@@ -142,6 +142,7 @@ def test_ctrl_c_stops_what_runs_and_leaves_when_nothing_does(tmp_path: Path) -> 
 def test_ctrl_c_reaches_what_only_waits(tmp_path: Path) -> None:
     """A line that was just entered and has not started is taken back. (L11, lesson 18)"""
     with in_terminal(tmp_path, queue_debounce=20_000) as process:
+        process.expect(r"Ctrl-D\s+leaves")
         process.expect(PROMPT)
         process.type("hello\n")
         process.expect("hello\n" + PROMPT)

@@ -11,9 +11,11 @@ from urllib.parse import quote
 import trio
 
 from cron.jobs import Wish
+from gateway.access.pairing import id_of
 from gateway.http.app import make_api, routes_of
 from gateway.persist import persist
 from store.jobs import Delivery
+from store.pairing import Knock, Sender
 from store.records import Role, Said, SessionKey, SessionPolicy
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from store.jobs import Run
+    from store.protocols import Store
     from tests.http.world import Served
 
 
@@ -71,6 +74,10 @@ CALLS: dict[tuple[str, str], Call] = {
     ("GET", "/v1/tokens"): Call(),
     ("POST", "/v1/tokens"): Call({"name": "new", "scopes": ["read"]}),
     ("DELETE", "/v1/tokens/{id}"): Call(),
+    ("GET", "/v1/pairings"): Call(),
+    ("POST", "/v1/pairings/approve"): Call({"code": "N0TH1NGX"}),
+    ("POST", "/v1/pairings/deny"): Call({"code": "N0TH1NGX"}),
+    ("DELETE", "/v1/pairings/{id}"): Call(),
     ("GET", "/v1/tenants"): Call(),
     ("POST", "/v1/tenants"): Call({"id": "new"}),
     ("GET", "/v1/tenants/{id}"): Call(),
@@ -97,15 +104,17 @@ class Owned:
     run: str
     session: str
     token: str
+    pairing: str
 
     def path(self, path: str) -> str:
         kind = path.split("/")[2] if path.count("/") > 1 else ""
         ids = {"schedules": self.schedule, "runs": self.run, "tokens": self.token, "tenants": self.tenant}
+        ids |= {"pairings": self.pairing}
         return path.format(id=ids.get(kind, ""), key=quote(self.session, safe=":"), name="main")
 
 
 async def something_of_everything(served: Served, tenant: str, number: int = 1) -> Owned:
-    """A schedule with a run that has ended and one that is to come, a conversation with a policy, and a token.
+    """A schedule with a run that has ended and one that is to come, a conversation with a policy, a token, a person.
 
     ``number`` schedules are made: the last one is what is told.
     """
@@ -117,7 +126,14 @@ async def something_of_everything(served: Served, tenant: str, number: int = 1) 
     schedule = await make_schedule(served, tenant, session)
     run = await one_run(served, tenant, schedule)
     token, _ = await served.token("read", tenant=tenant, name=f"token of {tenant}")
-    return Owned(tenant, schedule, run.id, str(session), token)
+    return Owned(tenant, schedule, run.id, str(session), token, await somebody_let_in(store, tenant))
+
+
+async def somebody_let_in(store: Store, tenant: str) -> str:
+    who = Sender("fake", "bot", f"sender of {tenant}")
+    assert await store.knock(Knock(who, f"name of {tenant}", f"code of {tenant}"))
+    assert await store.approve(f"code of {tenant}", tenant, "test")
+    return id_of(who)
 
 
 async def make_schedule(served: Served, tenant: str, session: SessionKey | None = None) -> int:

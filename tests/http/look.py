@@ -27,6 +27,7 @@ async def of_tenant(store: Store, tenant: str) -> dict[str, Any]:
     return {
         "tenant": await store.tenant(tenant),
         "tokens": [replace(token, last_used_at=None) for token in await store.tokens(tenant)],
+        "pairings": await store.pairings(tenant),
         "sessions": sessions,
         "transcripts": [await store.transcript(session.key, limit=ALL) for session in sessions],
         "jobs": jobs,

@@ -27,12 +27,24 @@ if TYPE_CHECKING:
     from tests.http.world import Served
 
 NEVER = {"schedule": 4_711, "run": "never", "session": "never:main:http::never::0", "token": "never", "tenant": "never"}
+NEVER |= {"pairing": "never"}
 WITH_IDS = [
     (method, path)
     for (method, path), need in ACCESS.items()
     if ("{id}" in path or "{key}" in path) and need != "operator"
 ]
-LISTS = ("schedules", "runs", "runs?since=0", "notifications", "sessions", "tokens", "status", "agents", "lanes")
+LISTS = (
+    "schedules",
+    "runs",
+    "runs?since=0",
+    "notifications",
+    "sessions",
+    "tokens",
+    "pairings",
+    "status",
+    "agents",
+    "lanes",
+)
 
 
 @asynccontextmanager

@@ -20,6 +20,7 @@ from store.jobs import (
     Trigger,
     TriggerKind,
 )
+from store.pairing import CODE_LASTS, DENIED_FOR
 from store.postgres.bridge import open_bridge
 from store.postgres.cron_rows import as_json, job_row, job_state, news_row, run_end, trigger_row
 from store.postgres.database import Limits, connect
@@ -56,6 +57,7 @@ LARGE = (
     "cron_run_logs",
     "cron_outputs",
     "notifications",
+    "pairings",
 )
 EPOCH = datetime(2026, 3, 1, tzinfo=UTC)
 HERE = SessionKey("default", "main", "fake", "bot", "7")
@@ -107,6 +109,11 @@ FROM cron_triggers WHERE state IN ('completed', 'executing');
 INSERT INTO cron_outputs SELECT tenant_id, id, started_at, 'hi' FROM cron_run_logs;
 INSERT INTO notifications SELECT 'default', n, now() - n * interval '1 minute', 'run.started', 1, 'r', '{}'
 FROM generate_series(1, 50000) AS n;
+INSERT INTO pairings (tenant_id, channel, account, sender, name, digest, state, asked_at, decided_at)
+SELECT CASE WHEN n % 500 > 0 THEN 'tenant ' || n % 20 + 1 END, 'fake', 'bot' || n % 3, n, 'Ann', 'd' || n,
+    CASE WHEN n % 500 > 0 THEN 'approved' WHEN n % 1000 > 0 THEN 'denied' ELSE 'pending' END, now() - interval '2 h',
+    CASE WHEN n % 1000 > 0 THEN now() - n % 30 * interval '1 h' END
+FROM generate_series(1, 50000) AS n;
 INSERT INTO cron_counters VALUES ('default', 50000, 50000);
 ANALYZE;
 """
@@ -121,7 +128,8 @@ END = (
     notes_json([Note(HERE, "hi")]),
     said_json([Said(Role.USER, "hi")]),
 )
-CRON = load("cron")
+CRON, PAIRINGS = load("cron"), load("pairings")
+ANN = ("fake", "bot1", "7")
 SPAN = timedelta(minutes=5)
 CLAIMS = '[{"tenant_id": "default", "id": "t2", "token": 1, "run": "r", "place": 0}]'
 JOBS = (["default", "tenant 2"], [2, 21])
@@ -160,6 +168,14 @@ ASKED: dict[str, tuple[str, tuple[object, ...]]] = {
     "beats": (WORKERS["beats"], ("w1", 10)),
     "readings": (WORKERS["readings"], (60,)),
     "tidy": (UPKEEP["tidy"], TIDY),
+    "allowed": (PAIRINGS["allowed"], ANN),
+    "who": (PAIRINGS["one"], ANN),
+    "who knocks there": (PAIRINGS["at_account"], ANN[:2]),
+    "who has a code": (PAIRINGS["with_code"], ("d7",)),
+    "knocks": (PAIRINGS["knocks"], (None,)),
+    "pair": (PAIRINGS["write"], (*ANN, "Ann", "d7", "approved", EPOCH, "default", "me", EPOCH)),
+    "dismiss": (PAIRINGS["remove"], ANN),
+    "tidy knocks": (PAIRINGS["tidy"], (None, CODE_LASTS, DENIED_FOR, 1000)),
     "cron claim": (CRON["claim"], (None, "w", 10, SPAN, "default", ["agent 1", "agent 2"], [0, 3])),
     "cron claim without limits": (CRON["claim"], (None, "w", 10, SPAN, "", [], [])),
     "cron claim_orphans": (CRON["claim_orphans"], (None, "w", 10, SPAN, SPAN)),

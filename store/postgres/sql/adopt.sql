@@ -200,3 +200,25 @@ SELECT pg_notify('goclaw', 'due'), pg_notify('goclaw', 'cache:cron')
 
 -- name: tell
 SELECT pg_notify('goclaw', 'inbox')
+
+-- name: pairings
+-- Who is let in, turned away or knocks here stays so, but for what was decided there about the very same knock. A code
+-- that somebody else has here is no code any more, and whoever had it knocks again.
+INSERT INTO pairings AS known (
+    tenant_id, channel, account, sender, name, digest, state, asked_at, decided_by, decided_at
+)
+SELECT tenant_id, channel, account, sender, name, digest, state, asked_at, decided_by, decided_at
+FROM json_to_recordset($1::json) AS one (
+    tenant_id text, channel text, account text, sender text, name text, digest text, state text, asked_at timestamptz,
+    decided_by text, decided_at timestamptz
+)
+WHERE NOT EXISTS (
+    SELECT FROM pairings AS other
+    WHERE other.digest = one.digest
+        AND (other.channel, other.account, other.sender) <> (one.channel, one.account, one.sender)
+)
+ON CONFLICT (channel, account, sender) DO UPDATE SET
+    state = excluded.state, tenant_id = excluded.tenant_id, decided_by = excluded.decided_by,
+    decided_at = excluded.decided_at
+WHERE known.state = 'pending' AND excluded.state <> 'pending' AND known.digest = excluded.digest
+RETURNING sender

@@ -51,6 +51,9 @@ DEFAULTS = {
     "GOCLAW_GATEWAY_TOKEN": None,
     "GOCLAW_HTTP_RATE": 50,
     "GOCLAW_HTTP_HOSTS": None,
+    "GOCLAW_TELEGRAM_TOKEN": None,
+    "GOCLAW_TELEGRAM_ALLOW": None,
+    "GOCLAW_TELEGRAM_API_URL": None,
     "GOCLAW_ANTHROPIC_API_KEY": None,
     "GOCLAW_ANTHROPIC_BASE_URL": None,
     "GOCLAW_OPENAI_API_KEY": None,
@@ -59,7 +62,13 @@ DEFAULTS = {
     "GOCLAW_LOG_LEVEL": "warning",
 }
 
-SECRET = {"GOCLAW_POSTGRES_DSN", "GOCLAW_GATEWAY_TOKEN", "GOCLAW_ANTHROPIC_API_KEY", "GOCLAW_OPENAI_API_KEY"}
+SECRET = {
+    "GOCLAW_POSTGRES_DSN",
+    "GOCLAW_GATEWAY_TOKEN",
+    "GOCLAW_TELEGRAM_TOKEN",
+    "GOCLAW_ANTHROPIC_API_KEY",
+    "GOCLAW_OPENAI_API_KEY",
+}
 
 # For every variable a value that is allowed and not the default, at the edge of its range where it has one.
 OTHERS = {
@@ -99,6 +108,9 @@ OTHERS = {
     "GOCLAW_GATEWAY_TOKEN": "a token of some length",
     "GOCLAW_HTTP_RATE": 7,
     "GOCLAW_HTTP_HOSTS": "goclaw.example, other.example",
+    "GOCLAW_TELEGRAM_TOKEN": "42:secret-3",
+    "GOCLAW_TELEGRAM_ALLOW": "7, -1001",
+    "GOCLAW_TELEGRAM_API_URL": "http://localhost:8081",
     "GOCLAW_ANTHROPIC_API_KEY": "secret-1",
     "GOCLAW_ANTHROPIC_BASE_URL": "http://localhost:8080",
     "GOCLAW_OPENAI_API_KEY": "secret-2",
@@ -134,6 +146,7 @@ BEYOND = {
     "GOCLAW_SHUTDOWN_GRACE": ("-1", "601"),
     "GOCLAW_MODE": ("shared",),
     "GOCLAW_POSTGRES_LEASE": ("2", "301"),
+    "GOCLAW_TELEGRAM_ALLOW": ("@ann", "7,@ann", "*", "7 8", "seven", "+7"),
     "GOCLAW_LOG_FORMAT": ("xml",),
     "GOCLAW_LOG_LEVEL": ("loud",),
 }

@@ -38,6 +38,20 @@ class Crashing:
         raise self.error
 
 
+async def test_a_service_may_tell_of_its_own_trouble_without_ending(autojump_clock: MockClock) -> None:
+    """It rests with its error for all to see, runs again when it says so, and was never started anew."""
+    async with trio.open_nursery() as nursery:
+        supervisor = Supervisor(nursery, now)
+        supervisor.start("telegram", trio.sleep_forever)
+        await wait_all_tasks_blocked()
+        supervisor.troubled("telegram", "somebody else reads")
+        (troubled,) = supervisor.health()
+        assert (troubled.state, troubled.error, troubled.restarts) == ("resting", "somebody else reads", 0)
+        supervisor.well("telegram")
+        assert supervisor.health()[0].state == "running"
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_service_that_crashes_starts_again_after_a_longer_rest_each_time(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
