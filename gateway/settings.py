@@ -192,7 +192,8 @@ class TelegramSettings(Group):
     allow: Annotated[str, AfterValidator(_read_allowlist)] | None = Field(
         None,
         description="Who may talk to the bot. A group is named by its own number, and in it the bot answers whoever"
-        " calls it. Without it nobody is let in. The bot's answer to /whoami tells both numbers.",
+        " calls it; the log tells the number of one that is not. Whoever is not on the list is shown a code with which"
+        " `goclaw pair approve` lets them in.",
         json_schema_extra={"expected": NUMBERS},
     )
     api_url: ServerAddress | None = Field(

@@ -76,6 +76,7 @@ class Telegram:
         self._open: dict[str, str] = {}
         self._hints: dict[SessionKey, int] = {}
         self._admins: OrderedDict[int, tuple[float, frozenset[int]]] = OrderedDict()
+        self._strange: set[int] = set()
         self._reading = trio.CancelScope()
         self._errands: trio.Nursery | None = None
 
@@ -167,8 +168,7 @@ class Telegram:
     async def _heard(self, heard: Heard, me: Me) -> list[Incoming]:
         tenant = await self._tenant(heard.chat if heard.group else heard.sender)
         if tenant is None:
-            if not heard.group and heard.edited is None:
-                await self._knocks(heard)
+            await self._turn_away(heard)
             return []
         if heard.edited is not None:
             known = self._open.get(heard.place)
@@ -186,7 +186,14 @@ class Telegram:
                 return tenant
         return None
 
-    async def _knocks(self, heard: Heard) -> None:
+    async def _turn_away(self, heard: Heard) -> None:
+        if heard.group:
+            if len(self._strange) < MOST_ERRANDS and heard.chat not in self._strange:
+                self._strange.add(heard.chat)
+                logger.warning("the group %d is not in GOCLAW_TELEGRAM_ALLOW; nobody is answered there", heard.chat)
+            return
+        if heard.edited is not None:
+            return
         code = await self._doorman.knock(CHANNEL, str(self._account), str(heard.sender), heard.name)
         if code is not None:
             self._run(self._say, heard.chat, STRANGER.format(code=code))

@@ -85,13 +85,14 @@ async def test_an_empty_list_lets_nobody_in() -> None:
         assert len(town.api.asked("sendMessage")) == 1
 
 
-async def test_who_is_let_in_alone_is_nobody_in_a_group_that_is_not() -> None:
-    """A place on the list gives nothing in a group: that needs its own number there. (S3)"""
+async def test_who_is_let_in_alone_is_nobody_in_a_group_that_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    """A place on the list gives nothing in a group: that needs its own number there, which the log tells. (S3)"""
     async with open_town() as town, town.gateway(telegram_allow="7"):
         await town.team.says(town.ann, "@fake_bot hello")
         await town.chat.says(town.ann, "hello")
         await town.until(lambda: town.chat.texts)
         assert not town.team.texts
+    assert f"the group {TEAM} is not in GOCLAW_TELEGRAM_ALLOW" in caplog.text
 
 
 async def test_in_a_group_the_answer_is_a_reply_in_its_topic() -> None:
