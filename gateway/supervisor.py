@@ -1,6 +1,7 @@
 """Services that go on whatever happens to them: one that crashes is said, rests, and starts again; no other notices.
 
-    starting ──▶ running ──▶ stopped                 it returned: nothing more is to be done
+    starting ──▶ running ──▶ stopped                 it returned: nothing more is to be done; "given up" if it had said
+                                                     before that it cannot do its work
         ▲           │ raised
         └─ resting ─┘         1 s, twice as long each time up to a minute, 1 s again after five calm minutes
 
@@ -26,7 +27,7 @@ LONGEST_REST_S = 60.0
 CALM_S = 300.0
 """Who has worked for so long rests as briefly as the first time."""
 
-State = Literal["starting", "running", "resting", "stopped"]
+State = Literal["starting", "running", "resting", "stopped", "given up"]
 Fatal = tuple[type[BaseException], ...]
 
 
@@ -70,14 +71,14 @@ class Supervisor:
         left: trio.Event | None = None,
     ) -> None:
         """Have it run for as long as the nursery lives, or until it returns. ``told`` hears of its failures too."""
-        if name in self._health and self._health[name].state != "stopped":
+        if name in self._health and self._health[name].state not in ("stopped", "given up"):
             raise ValueError(f"there is a service {name} already")
         self._health[name] = Health(name, "starting", self._now())
         self._nursery.start_soon(self._keep, name, service, told, left, name=name)
 
     def troubled(self, name: str, error: str) -> None:
         """The service itself tells that it cannot do its work for now. It goes on trying."""
-        self._health[name] = replace(self._health[name], error=error)
+        self._health[name] = replace(self._health[name], error=self._redact(error))
         self._turn(name, "resting")
 
     def well(self, name: str) -> None:
@@ -108,11 +109,14 @@ class Supervisor:
         async def run() -> None:
             self._turn(name, "running")
             await service()
+            if self._health[name].state == "resting":  # it had said that it cannot do its work
+                self._turn(name, "given up")
 
         try:
             await keep_running(run, failed, fatal=self._fatal, left=left)
         finally:
-            self._turn(name, "stopped")
+            if self._health[name].state != "given up":
+                self._turn(name, "stopped")
 
     def _turn(self, name: str, state: State) -> None:
         self._health[name] = replace(self._health[name], state=state, since=self._now())

@@ -36,9 +36,10 @@ def status(as_json: AsJson = False) -> None:
         say_json(found)
     else:
         show(picture(found, utc_now()))
-    ill = [one for one in found["services"] if one["state"] == "resting"]
+    ill = [one for one in found["services"] if one["state"] in ("resting", "given up")]
     for one in ill:
-        talk("unhealthy", "bold red", f"{one['name']} rests after a failure and goes on by itself: {one['error']}")
+        what = "has given up" if one["state"] == "given up" else "rests after a failure and goes on by itself"
+        talk("unhealthy", "bold red", f"{one['name']} {what}: {one['error']}")
     if ill:
         hint("`goclaw logs -f` tells what happens.")
         raise typer.Exit(ExitCode.UNHEALTHY)

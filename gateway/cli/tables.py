@@ -32,6 +32,7 @@ STYLES = {
     "waiting": "yellow",
     "paused": "yellow",
     "resting": "bold red",
+    "given up": "bold red",
     "failed": "red",
     "timed_out": "red",
     "expired": "red",

@@ -91,7 +91,7 @@ async def test_a_conflict_is_told_and_waited_out() -> None:
 async def test_a_refused_token_ends_polling_and_says_so() -> None:
     """A token that Telegram does not know is told once, and not tried again and again. (R14)"""
     async with open_town() as town, town.gateway(telegram_token=OTHER) as served:
-        await becomes(served, "stopped")
+        await becomes(served, "given up")
         assert "GOCLAW_TELEGRAM_TOKEN" in health(served).error
         async with served.client() as client:
             assert "telegram has given up" in (await client.get("/readyz")).text
