@@ -23,7 +23,7 @@ from gateway.persist import persist
 from gateway.streams import BEAT_S, Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from datetime import datetime
 
     from cron.jobs import CronJobs
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from store.records import Incoming, Receipt
 
 PATIENCE_S = 20.0
+
+
+async def nothing_kept(tenant: str) -> None:
+    """Where no agents are there are no files of theirs."""
 
 
 @dataclass(slots=True)
@@ -50,6 +54,8 @@ class Office:
     patience_s: float = PATIENCE_S
     """How long a request may wait for the store."""
     limits: Limits = USUAL_LIMITS
+    forget_files: Callable[[str], Awaitable[None]] = nothing_kept
+    """Removes what agents have kept in files for a tenant."""
     activity: Activity = field(default_factory=Activity)
     figures: Figures = field(default_factory=Figures)
     lag: Lag = field(default_factory=Lag)

@@ -234,7 +234,7 @@ class Toolbox:
     def _workspace(self, run: AgentRun) -> Workspace:
         if run.member.workspace is None:
             raise BadCall("there is no workspace here")
-        return run.member.workspace
+        return run.member.workspace.of(run.errand.session.tenant)
 
 
 ACTS: dict[type[Call], Act] = {

@@ -20,13 +20,14 @@ from cron.jobs import CronJobs
 from gateway.access.doorman import Allowlist, read_allowlist
 from gateway.access.limits import USUAL_LIMITS, Limits
 from gateway.access.tokens import Doorkeeper
+from gateway.agents.workspace import forget_tenant
 from gateway.app import Parts, in_lanes, look_around, open_gateway, tidy_up
 from gateway.channels.http import HttpChannel
 from gateway.clock import utc_now
 from gateway.commands import COMMANDS, FOR_ADMINS
 from gateway.cron_log import CronLog
 from gateway.cron_runs import LaneRunner
-from gateway.hiring import open_crew, with_limits
+from gateway.hiring import open_crew, with_limits, workspaces
 from gateway.local import new_token
 from gateway.metrics.figures import Figures
 from gateway.metrics.measured import measured
@@ -95,7 +96,16 @@ def make_office(
     if settings.gateway_token is not None:
         given["gateway"] = settings.gateway_token.get_secret_value()
     jobs = CronJobs(store, cron_options(settings), now=utc_now, new_id=new_id, persist=persist, poke=poke)
-    return Office(settings, store, jobs, Doorkeeper(store, given), tuple(agents), HttpChannel(), limits=limits)
+    return Office(
+        settings,
+        store,
+        jobs,
+        Doorkeeper(store, given),
+        tuple(agents),
+        HttpChannel(),
+        limits=limits,
+        forget_files=partial(forget_tenant, workspaces(settings)),
+    )
 
 
 @asynccontextmanager

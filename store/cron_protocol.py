@@ -62,6 +62,9 @@ class CronStore(Protocol):
     async def job(self, tenant: str, job: int) -> Job | None:
         """What is known of it, also when it has ended."""
 
+    async def job_with(self, tenant: str, uid: str) -> Job | None:
+        """The job that was asked for with this `uid`."""
+
     async def jobs(
         self, tenant: str, *, statuses: Collection[JobStatus] | None = None, after: int = 0, limit: int = 200
     ) -> tuple[Job, ...]:

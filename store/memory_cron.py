@@ -97,6 +97,10 @@ class MemoryCron:
         await trio.lowlevel.checkpoint()
         return self.tables.jobs.get((tenant, job))
 
+    async def job_with(self, tenant: str, uid: str) -> Job | None:
+        await trio.lowlevel.checkpoint()
+        return next((job for job in self._jobs(tenant) if job.spec.uid == uid), None)
+
     async def jobs(
         self, tenant: str, *, statuses: Collection[JobStatus] | None = None, after: int = 0, limit: int = 200
     ) -> tuple[Job, ...]:

@@ -56,11 +56,12 @@ class CommandAgent:
 
     async def run(self, turn: Turn, context: AgentContext) -> AgentReply:
         try:
-            await self._workspace.prepare()
+            workspace = self._workspace.of(turn.session.tenant)
+            await workspace.prepare()
         except WorkspaceError as error:
             raise AgentError(str(error)) from None
         environ = {**self._environ, **turn.environ}
-        async with open_program(self._spec.command, directory=self._workspace.root, environ=environ) as process:
+        async with open_program(self._spec.command, directory=workspace.root, environ=environ) as process:
             with context.asking(self._spec.command[0]):
                 run = _Run(process, Conversation(context))
                 await run.talk(self._first_line(turn, context), keep_open=self._spec.stdin == "open")

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shutil
 import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import trio
+
+from store.records import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +37,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMPORARY = ".goclaw-"
+_TENANTS = "@tenants"
+"""No agent's directory can be called that."""
+_TENANT = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 class WorkspaceError(Exception):
@@ -45,6 +52,14 @@ class Workspace:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._limiter = trio.CapacityLimiter(AT_ONCE)
+
+    def of(self, tenant: str) -> Workspace:
+        """The agent's files for that tenant: nobody reads what another tenant's people had written down. (P11)"""
+        if tenant == DEFAULT_TENANT:
+            return self
+        if not _TENANT.fullmatch(tenant):
+            raise WorkspaceError("There is no workspace for this tenant: its name is no name of a directory.")
+        return Workspace(self.root.parent / _TENANTS / tenant / self.root.name)
 
     async def read_file(self, path: str) -> str:
         """The text of a file. Raises `WorkspaceError`."""
@@ -120,6 +135,13 @@ class Workspace:
             os.close(os.open(self.root, _DIRECTORY))
         except OSError as error:
             raise WorkspaceError(f"The workspace cannot be used: {error.strerror}.") from None
+
+
+async def forget_tenant(root: Path, tenant: str) -> None:
+    """Remove all that agents have kept for that tenant; ``root`` is where the agents have their directories."""
+    if tenant != DEFAULT_TENANT and _TENANT.fullmatch(tenant):
+        place = root / _TENANTS / tenant
+        await trio.to_thread.run_sync(lambda: shutil.rmtree(place, ignore_errors=True))
 
 
 def _names(path: str) -> tuple[str, ...]:

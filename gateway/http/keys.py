@@ -20,6 +20,7 @@ from gateway.persist import persist
 if TYPE_CHECKING:
     from gateway.access.tokens import Caller
     from gateway.office import Office
+    from store.jobs import Job
 
 Key = Annotated[
     str | None,
@@ -51,6 +52,16 @@ async def once(office: Office, me: Caller, what: str, key: str | None, *asked: o
     meaning = digest(*asked)
     if await first_meaning(office, me, what, key, meaning) != meaning:
         raise reused()
+
+
+async def made_before(office: Office, me: Caller, key: str | None, asked: BaseModel) -> Job | None:
+    """The schedule that the key has made already: what could not be asked for any more was asked for then."""
+    if key is None:
+        return None
+    job = await persist(partial(office.store.cron.job_with, me.tenant, own_uid(me, "schedule", key)))
+    if job is not None:
+        await once(office, me, "schedule", key, asked)
+    return job
 
 
 async def first_meaning(office: Office, me: Caller, what: str, key: str, meaning: str) -> str:

@@ -146,6 +146,7 @@ async def delete_tenant(id: Id, me: Me, office: Room) -> Deleted:
     """The tenant and everything that is its own are gone."""
     if not await persist(partial(office.store.delete_tenant, id)):
         raise no_tenant()
+    await office.forget_files(id)
     await office.streams.look()
     return Deleted()
 

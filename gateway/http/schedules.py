@@ -17,7 +17,7 @@ from cron.schedule import at, every, parse_cron, webhook
 from gateway.access.tokens import Caller
 from gateway.http.gate import GuardedRoute, Me, Room
 from gateway.http.keys import Key as Key
-from gateway.http.keys import once, own_uid
+from gateway.http.keys import made_before, once, own_uid
 from gateway.http.problems import Problem, documented, not_found
 from gateway.http.shapes import (
     NEXT_FIRES,
@@ -109,6 +109,8 @@ async def preview(
 @router.post("/v1/schedules", status_code=201, responses=documented(400, 401, 403, 404, 409, 422, 429, 503))
 async def create(asked: ScheduleIn, me: Me, office: Room, key: Key = None) -> Schedule:
     """Make a schedule. With an Idempotency-Key, asking again is the same schedule."""
+    if (known := await made_before(office, me, key, asked)) is not None:
+        return schedule_shape(known, office.now())
     check_agent(office, asked.agent)
     schedule = await when_of(office, me, asked, hook=asked.webhook)
     if schedule is None:

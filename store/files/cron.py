@@ -47,6 +47,9 @@ class JsonCron(Verbs):
     async def job(self, tenant: str, job: int) -> Job | None:
         return await self.journal.do(lambda: self.rows.jobs.rows.get((tenant, job)))
 
+    async def job_with(self, tenant: str, uid: str) -> Job | None:
+        return await self.journal.do(lambda: self.rows.with_uid(tenant, uid))
+
     async def jobs(
         self, tenant: str, *, statuses: Collection[JobStatus] | None = None, after: int = 0, limit: int = 200
     ) -> tuple[Job, ...]:

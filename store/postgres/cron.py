@@ -52,6 +52,9 @@ class PostgresCron:
     async def job(self, tenant: str, job: int) -> Job | None:
         return await self._one("job", cron_rows.job, tenant, fitting(job))
 
+    async def job_with(self, tenant: str, uid: str) -> Job | None:
+        return await self._one("job_with", cron_rows.job, tenant, uid)
+
     async def jobs(
         self, tenant: str, *, statuses: Collection[JobStatus] | None = None, after: int = 0, limit: int = 200
     ) -> tuple[Job, ...]:

@@ -138,10 +138,23 @@ async def test_asking_twice_makes_one_job(cron: CronStore, wall: Wall) -> None:
     assert list(await triggers_of(cron, job)) == ["a#1"]
 
 
+async def test_a_job_is_found_by_what_it_was_asked_for_with(cron: CronStore) -> None:
+    """Also when it has ended; not when nobody asked so, or when it was removed."""
+    job = await added(cron, "a")
+    assert await cron.job_with("default", "a") == job
+    over = await changed(cron, job, CANCELLED)
+    assert await cron.job_with("default", "a") == over
+    assert await cron.job_with("default", "b") is None
+    await cron.change_job("default", job.id, PURGED.decide)
+    assert await cron.job_with("default", "a") is None
+
+
 async def test_a_uid_belongs_to_its_tenant(whole: Store, cron: CronStore) -> None:
     """Another tenant's job of the same uid is another job. (P11)"""
     await whole.create_tenant("t")
+    assert await cron.job_with("t", "a") is None
     ours, theirs = await added(cron, "a"), await added(cron, "a", tenant="t")
+    assert await cron.job_with("t", "a") == theirs
     assert (ours.tenant, theirs.tenant) == ("default", "t")
     assert await cron.jobs("default") == (ours,)
 

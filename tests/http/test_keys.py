@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,7 @@ import trio
 
 from gateway.clock import utc_now
 from store.files import open_json
-from tests.http.calls import kept, something_of_everything
+from tests.http.calls import kept, something_of_everything, until
 from tests.http.look import everything
 from tests.http.world import open_served, problem_of
 
@@ -124,6 +125,22 @@ async def test_a_key_holds_over_a_restart(tmp_path: Path) -> None:
                     if another is not None:
                         assert (await send(client, owned, kind, "k", other=True)).status_code == 422
     assert all(first == second for first, second in found.values())
+
+
+async def test_a_key_holds_when_what_was_asked_for_is_past(whole: Store) -> None:
+    """A moment that was still to come is answered again when it is over; without the key it is refused by then."""
+    async with open_served(whole) as served, served.client(await served.secret()) as client:
+        body = {"at": (utc_now() + timedelta(seconds=2)).isoformat(), "message": "x"}
+        first = kept(await client.post("/v1/schedules", json=body, headers={"Idempotency-Key": "k"}))
+
+        async def is_past() -> bool:
+            return (await client.post("/v1/schedules", json=body)).status_code == 400
+
+        await until(is_past)
+        again = kept(await client.post("/v1/schedules", json=body, headers={"Idempotency-Key": "k"}))
+        assert again["id"] == first["id"]
+        other = await client.post("/v1/schedules", json=body | {"message": "y"}, headers={"Idempotency-Key": "k"})
+        assert problem_of(other)["code"] == "key-reused"
 
 
 async def test_a_key_makes_one_token_whose_secret_is_not_shown_twice(whole: Store) -> None:

@@ -204,6 +204,7 @@ ASKED: dict[str, tuple[str, tuple[object, ...]]] = {
     "cron runs since": (CRON["runs_since"], ("default", 100, EPOCH)),
     "cron runs of a job since": (CRON["runs_of_job_since"], ("default", 100, 2, EPOCH)),
     "cron run": (CRON["run"], ("default", "rold2")),
+    "cron job_with": (CRON["job_with"], ("default", "a job")),
     "cron output": (CRON["output"], ("default", "rold2")),
     "cron notifications": (CRON["notifications"], ("default", 49_000, 100)),
     "cron tidy_jobs": (CRON["tidy_jobs"], (None, KEEP_RUNS, 1000)),

@@ -38,6 +38,10 @@ ON CONFLICT (tenant_id) DO UPDATE SET jobs = greatest(known.jobs, excluded.jobs)
 -- $1 tenant, $2 number.
 SELECT * FROM cron_jobs WHERE tenant_id = $1 AND id = $2
 
+-- name: job_with
+-- $1 tenant, $2 uid.
+SELECT * FROM cron_jobs WHERE tenant_id = $1 AND uid = $2
+
 -- name: jobs
 -- $1 tenant, $2 after, $3 how many, $4 statuses or null.
 SELECT * FROM cron_jobs
