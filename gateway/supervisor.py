@@ -39,6 +39,8 @@ class Health:
     since: datetime
     restarts: int = 0
     error: str = ""
+    given_up: bool = False
+    """It has ended in the middle of trouble that it told of itself: ``error`` needs somebody to do something."""
 
 
 class Supervisor:
@@ -109,6 +111,8 @@ class Supervisor:
 
         try:
             await keep_running(run, failed, fatal=self._fatal, left=left)
+            given_up = self._health[name].state == "resting" and not (left is not None and left.is_set())
+            self._health[name] = replace(self._health[name], given_up=given_up)
         finally:
             self._turn(name, "stopped")
 

@@ -22,7 +22,7 @@ from gateway.office import Office
 
 router = APIRouter(route_class=GuardedRoute, tags=["gateway"])
 
-BESIDE = frozenset({"traces", "tidy_up", "waiting", "telegram_signs"})
+BESIDE = frozenset({"traces", "tidy_up", "waiting"})
 """Services that messages are answered without."""
 STALLED_S = 30.0
 """For so long after it has stood still it is said not to be ready."""
@@ -64,7 +64,7 @@ def service_problems(office: Office) -> list[str]:
     health = () if office.gateway is None else office.gateway.health()
     cared_for = [one for one in health if one.name not in BESIDE]
     resting = [one.name for one in cared_for if one.state == "resting"]
-    given_up = [one.name for one in cared_for if one.state == "stopped" and one.error]
+    given_up = [one.name for one in cared_for if one.given_up]
     return [
         *(f"the service {name} rests after a failure and is started again" for name in resting),
         *(f"the service {name} has given up; /v1/status tells why" for name in given_up),
