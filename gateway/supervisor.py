@@ -109,7 +109,8 @@ class Supervisor:
         async def run() -> None:
             self._turn(name, "running")
             await service()
-            if self._health[name].state == "resting":  # it had said that it cannot do its work
+            ended = left is not None and left.is_set()
+            if self._health[name].state == "resting" and not ended:  # it had said that it cannot do its work
                 self._turn(name, "given up")
 
         try:

@@ -183,6 +183,7 @@ async def open_telegram(setup: Setup, guests: Doorman) -> AsyncIterator[Telegram
     module = await trio.to_thread.run_sync(importlib.import_module, "gateway.channels.telegram")
     token = settings.token.get_secret_value()
     setup.hide(token)
+    setup.hide(token.partition(":")[2])
     doorman = Allowlist(read_allowlist(settings.allow or ""), guests)
     if not doorman.numbers:
         logger.info("GOCLAW_TELEGRAM_ALLOW names nobody; whoever writes to the bot is shown a code to be let in with")

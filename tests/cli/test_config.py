@@ -43,7 +43,7 @@ def test_check_says_ok_on_stdout(cli: CliRunner, directory: Path) -> None:
     (directory / ".env").write_text("GOCLAW_LANE_MAIN=3\n")
     result = cli.invoke(app, ["config", "check"])
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == "ok: 42 settings, 1 set, 41 at their default\nok: main (demo), research (demo)\n"
+    assert result.stdout == "ok: 45 settings, 1 set, 44 at their default\nok: main (demo), research (demo)\n"
 
 
 def test_check_tells_warnings_on_stderr_and_succeeds(cli: CliRunner) -> None:

@@ -205,3 +205,17 @@ async def test_a_gateway_that_ends_leaves_no_growing_message_behind() -> None:
         assert not town.chat.answers
         async with town.gateway(store):
             await town.until(lambda: town.chat.texts == ["I counted to 6."])
+
+
+async def test_a_change_while_it_waits_reaches_the_agent_too() -> None:
+    """A message that is edited while it waits is answered in both forms."""
+    async with open_town() as town, town.gateway():
+        await town.chat.says(town.ann, "count to 6")
+        await town.until(lambda: town.chat.actions)
+        waiting = await town.chat.says(town.ann, "tell me")
+        await town.until(lambda: not town.api.updates.pending)
+        await town.chat.edits(waiting, "tell me more")
+        await town.until(lambda: not town.api.updates.pending)
+        await town.until(lambda: len([text for text in town.chat.texts if text.startswith("You said")]) == 2)
+        said = [text.split("\n")[0] for text in town.chat.texts if text.startswith("You said")]
+        assert said == ["You said: tell me", "You said: tell me more"]

@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from gateway.channels import telegram_bot
 from gateway.clock import utc_now
 from store.memory import MemoryStore
 from tests.fakes.botapi import Drop, Refuse, flooded
@@ -305,3 +306,26 @@ async def test_the_token_is_in_nothing_that_the_api_tells() -> None:
                 assert answer.status_code in (200, 503), path
                 assert "canary" not in answer.text.lower()
             assert "telegram" in (await client.get("/readyz")).text
+
+
+async def test_a_send_that_hangs_is_given_up_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that gets no answer ends after a while, and the reply is delivered nevertheless. (R14)"""
+    monkeypatch.setattr(telegram_bot, "READ_S", 0.5)
+    async with open_town() as town, town.gateway():
+        hanging = town.api.trouble("hang", "sendMessage", chat=town.chat)
+        await town.chat.says(town.ann, "tell me")
+        await town.until(lambda: town.chat.texts)
+        assert hanging.hit[0].cut
+        assert len(town.chat.answers) == 1
+        town.api.release()
+
+
+async def test_a_stop_is_answered_while_another_chats_sends_hang() -> None:
+    """A Telegram that is silent in one chat keeps nobody else waiting. (P7)"""
+    async with open_town() as town, town.gateway():
+        town.api.trouble("hang", "sendMessage", chat=town.team, times=None)
+        await town.team.says(town.ben, "@fake_bot tell me")
+        await town.until(lambda: town.api.asked("sendMessage", town.team))
+        await town.chat.says(town.ann, "/stop")
+        await town.until(lambda: town.chat.texts == ["Nothing to stop: nothing runs or waits here."])
+        town.api.release()

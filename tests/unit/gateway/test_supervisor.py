@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,28 @@ async def test_a_service_may_tell_of_its_own_trouble_without_ending(autojump_clo
         supervisor.well("telegram")
         assert supervisor.health()[0].state == "running"
         nursery.cancel_scope.cancel()
+
+
+async def test_a_service_that_ends_in_the_middle_of_its_trouble_has_given_up(autojump_clock: MockClock) -> None:
+    """It is told apart from one that met an error once and ended well."""
+    async with trio.open_nursery() as nursery:
+        supervisor = Supervisor(nursery, now)
+
+        async def give_up() -> None:
+            supervisor.troubled("telegram", "the token is wrong")
+
+        crashed_once = Crashing(0.0)
+        supervisor.start("telegram", give_up)
+        supervisor.start("of a kind", partial(first_then_well, crashed_once))
+        await trio.sleep(10)
+        ended = {one.name: (one.state, bool(one.error)) for one in supervisor.health()}
+        assert ended == {"telegram": ("given up", True), "of a kind": ("stopped", True)}
+
+
+async def first_then_well(service: Crashing) -> None:
+    """Ends after the last of its crashes."""
+    if service.works_s:
+        await service()
 
 
 async def test_a_service_that_crashes_starts_again_after_a_longer_rest_each_time(
