@@ -7,6 +7,7 @@ never starts later. `/new` is `/stopall`, with a line in the transcript from whi
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from gateway.commands import FOR_ADMINS, GREETING, Command, help_text, stop_text
 from gateway.desk import Desk
 from gateway.history import NEW_CONVERSATION, notice
 from gateway.persist import persist
+from store.protocols import StoreError
 from store.records import MessageState, Note
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from scheduler import Scheduler, Stopped
     from store.protocols import MessageStore
     from store.records import Message, Said
+
+logger = logging.getLogger("goclaw.control")
 
 
 class Control:
@@ -113,7 +117,15 @@ class Control:
 
     def _start(self, write: Callable[..., Awaitable[None]], *args: object) -> None:
         self._quiet.begin()
-        self._nursery.start_soon(write, *args)
+        self._nursery.start_soon(self._guarded, write, *args)
+
+    async def _guarded(self, write: Callable[..., Awaitable[None]], *args: object) -> None:
+        """What the store refuses for good is one command's trouble; it stays open for the next start."""
+        try:
+            await write(*args)
+        except StoreError as error:
+            logger.error("a command could not be carried out: %s", error)
+            self._quiet.end()
 
     async def _write_stop(
         self,

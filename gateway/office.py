@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gateway.app import Gateway
     from gateway.channels.http import HttpChannel
     from gateway.settings import Settings
+    from scheduler import Scheduler
     from store.protocols import Store
     from store.records import Incoming, Receipt
 
@@ -63,6 +64,8 @@ class Office:
     """How many connections are open, and how many were refused because there were too many."""
     gateway: Gateway | None = None
     """The one that works on messages, while this process has one."""
+    scheduler: Scheduler | None = None
+    """Whose lanes are at work: the gateway's, or those in which jobs run while it waits for its turn."""
     serving: bool = False
     """A server is up in this process, whether or not the gateway has its turn."""
     beat_s: float = BEAT_S

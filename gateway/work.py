@@ -27,6 +27,7 @@ from gateway.clock import utc_now
 from gateway.commands import COMMANDS, FOR_ADMINS
 from gateway.cron_log import CronLog
 from gateway.cron_runs import LaneRunner
+from gateway.events import Bus
 from gateway.hiring import open_crew, with_limits, workspaces
 from gateway.local import new_token
 from gateway.metrics.figures import Figures
@@ -135,7 +136,7 @@ async def working(
         figures.lost_lines.update(traces=lambda: traces.lost, scheduler=lambda: log.dropped)
         async with (
             open_crew(settings, setup.catalog) as crew,
-            jobs_meanwhile(setup, crew, cron, figures) as meanwhile,
+            jobs_meanwhile(setup, crew, cron, office) as meanwhile,
             open_api(office, token, serving) as api,
             tenure(store, opened.owner, opened.lease_span, partial(wait, waiting, meanwhile)) as lease,
             open_telegram(setup, office.pairings) as telegram,
@@ -160,7 +161,7 @@ async def working(
             gateway.bus.watch(office.activity.heard)
             if gateway.timetable is not None:
                 office.jobs = gateway.timetable.jobs
-            office.gateway = gateway
+            office.gateway, office.scheduler = gateway, gateway.scheduler
             if telegram is not None:
                 begin_telegram(telegram, gateway, store.messages(lease))
             try:
@@ -169,7 +170,7 @@ async def working(
                     telegram.leave()
                 await api.stop()
             finally:
-                office.gateway = None
+                office.gateway = office.scheduler = None
             services.cancel_scope.cancel()
 
 
@@ -305,11 +306,14 @@ class Meanwhile:
 
 
 @asynccontextmanager
-async def jobs_meanwhile(setup: Setup, crew: Crew, cron: CronParts, figures: Figures) -> AsyncIterator[Meanwhile]:
-    settings = setup.settings
+async def jobs_meanwhile(setup: Setup, crew: Crew, cron: CronParts, office: Office) -> AsyncIterator[Meanwhile]:
+    """What runs meanwhile is seen and stopped in the office like what runs later."""
+    settings, bus = setup.settings, Bus(utc_now)
+    bus.watch(office.activity.heard)
     async with trio.open_nursery() as services:
         async with open_scheduler(settings.lane.model_dump()) as scheduler:
-            tracer = Tracer(utc_now, ended=figures.run_ended, redact=setup.redact)
+            office.scheduler = scheduler
+            tracer = Tracer(utc_now, None, bus, ended=office.figures.run_ended, redact=setup.redact)
             toolbox = Toolbox(crew, tracer, float(settings.session.run_timeout), setup.redact)
             runner = LaneRunner(scheduler, toolbox, cron.store)
             # A name of its own: when the wait is over, the gateway's cron begins before this one has ended.

@@ -135,7 +135,7 @@ def stop(
             metavar="SESSION", help="Its key, or a part that no other has.", autocompletion=completing.sessions
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that runs or waits, in every conversation.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All that runs or waits at this gateway.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Stop what runs. Alone the only run; else that of a conversation, or everything.
@@ -166,7 +166,7 @@ def stop(
     if any(not one["ended"] for one in stopped):
         talk("", "", "What has not ended yet ends as soon as the gateway that works on it hears of this.")
     if not stopped:
-        talk("", "", "Nothing runs and nothing waits.")
+        talk("", "", "Nothing runs and nothing waits here.")
 
 
 async def busy_sessions(api: Api) -> list[str]:

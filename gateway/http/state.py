@@ -119,10 +119,10 @@ def services_of(office: Office, *, full: bool) -> list[ServiceOut]:
 
 def lanes_of(office: Office, me: Caller) -> list[LaneOut]:
     """How full each lane is: for operators with all figures, for others with their own tenant's runs only."""
-    if office.gateway is None:
+    if office.scheduler is None:
         limits = office.settings.lane.model_dump()
         return [LaneOut(name=name, limit=limit) for name, limit in limits.items()]
-    lanes = office.gateway.scheduler.statistics().lanes
+    lanes = office.scheduler.statistics().lanes
     if not me.may("operator"):
         own = Counter(one.lane for one in office.activity.running(me.tenant))
         return [LaneOut(name=lane.name, limit=lane.limit, active=own[lane.name]) for lane in lanes]
@@ -189,9 +189,9 @@ async def sessions(
 
 
 def with_figures(office: Office, session: Session) -> SessionOut:
-    if office.gateway is None:
+    if office.scheduler is None:
         return session_shape(session)
-    here = office.gateway.scheduler.session_statistics(str(session.key))
+    here = office.scheduler.session_statistics(str(session.key))
     return session_shape(session, here.running, here.buffered + here.waiting + here.steering)
 
 
@@ -259,7 +259,7 @@ async def check_known(office: Office, own: SessionKey) -> None:
     """The answer is said there, so nobody is to be written to who has never said anything."""
     if own.channel == CHANNEL or await persist(partial(office.store.session, own)) is not None:
         return
-    if office.gateway is not None and str(own) in office.gateway.scheduler.sessions:
+    if office.scheduler is not None and str(own) in office.scheduler.sessions:
         return
     raise not_found("session with this key", "GET /v1/sessions lists those that there are.")
 
@@ -267,6 +267,6 @@ async def check_known(office: Office, own: SessionKey) -> None:
 def stop_job(office: Office, own: SessionKey) -> Stopping:
     """Nobody is there who could be told: the run ends, and cron writes down that somebody stopped it."""
     here = f"cron:{own.tenant}:{own.chat}:{own.thread}"
-    if office.gateway is None or not office.gateway.scheduler.cancel_all(here):
+    if office.scheduler is None or not office.scheduler.cancel_all(here):
         raise not_found("run of a job with this key at work here", "GET /v1/status lists what runs.")
     return Stopping(session=str(own), state="done")

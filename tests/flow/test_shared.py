@@ -77,6 +77,35 @@ def test_a_gateway_that_waits_for_the_chat_runs_jobs(tmp_path: Path, database: s
         first.kill()
 
 
+def test_what_a_waiting_gateway_runs_is_seen_and_stopped(tmp_path: Path, database: str) -> None:
+    """Its lanes are in `status` while it waits for the chat, and `stop` ends the job that it runs. (P7)"""
+    variables: dict[str, Any] = {
+        "queue_debounce": 0,
+        "postgres_dsn": database,
+        "postgres_lease": LONG_LEASE_S,
+        "cron_poll": 1,
+    }
+    elsewhere = {**variables, "data_dir": tmp_path / "elsewhere"}
+    with in_terminal(tmp_path, **variables) as first:
+        first.expect(PROMPT)
+        first.type("/schedule every 1 hour: count to 100\n")
+        first.expect("Scheduled #1")
+        first.type("/cron run 1\n")
+        first.expect("Job #1 runs")
+        with over_pipes(tmp_path, "run", **elsewhere) as waits:
+            waits.expect("this one waits, and runs jobs meanwhile")
+            first.type("/schedule every 1 hour: count to 200\n")
+            first.expect("Scheduled #2")
+            first.type("/cron run 2\n")
+            while not (found := json.loads(said(tmp_path, "top", "--json", **elsewhere)))["running"]:
+                assert found["state"] == "waiting"
+            assert [lane["active"] for lane in found["lanes"] if lane["name"] == "cron"] == [1]
+            assert "Stopped" in said(tmp_path, "stop", "--all", **elsewhere)
+            assert json.loads(said(tmp_path, "top", "--json", **elsewhere))["running"] == []
+            waits.kill()
+        first.kill()
+
+
 def test_a_gateway_that_ends_well_is_not_waited_for(tmp_path: Path, database: str) -> None:
     """Its lease ends with it: the next one begins at once."""
     for text in ("one", "two"):

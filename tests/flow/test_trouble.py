@@ -11,6 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from gateway.protocols import ChannelError
+from store.protocols import RuleBroken
 from tests.flow.edges import FakeChannel, TroubledStore
 from tests.flow.world import DEBOUNCED_S, incoming, new_store, open_world
 
@@ -186,6 +187,27 @@ async def test_a_channel_that_fails_for_a_while_is_tried_again(autojump_clock: M
         await world.gateway.drained()
         assert world.replies() == ["re: one", "re: two"]
         assert channel.attempts["dm"] == 7
+
+
+async def test_a_command_that_the_store_refuses_is_nobody_elses_trouble(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Refused for good it stays open for the next start, and is in the log; others are answered."""
+    store = TroubledStore(new_store())
+
+    def refuse(verb: str) -> str:
+        if verb == "settle":
+            store.trouble = lambda verb: ""
+            raise RuleBroken("this cannot be kept")
+        return ""
+
+    async with open_world(store) as world:
+        store.trouble = refuse
+        await world.start("/help")
+        await world.start("hello")
+        await world.gateway.drained()
+        assert world.replies() == ["re: hello"]
+    assert "a command could not be carried out: this cannot be kept" in caplog.text
 
 
 async def test_a_reply_that_can_never_be_delivered_is_given_up(
