@@ -28,7 +28,8 @@ MOST_ENTITIES: Final = 100
 Kind = Literal[
     "bold", "italic", "strikethrough", "spoiler", "code", "pre", "text_link", "blockquote", "expandable_blockquote"
 ]
-BLOCKS: Final = frozenset({"pre", "blockquote", "expandable_blockquote"})
+_QUOTES: Final = frozenset({"blockquote", "expandable_blockquote"})
+BLOCKS: Final = _QUOTES | {"pre"}
 KEPT: Final = BLOCKS | {"text_link", "spoiler"}
 _VERBATIM: Final = frozenset({"pre", "code"})
 _WORTH: Final = {"italic": 0, "strikethrough": 1, "bold": 2, "code": 3}
@@ -144,9 +145,9 @@ def rich_of(text: str, spans: list[Span], start: int = 0) -> Rich:
     return Rich(text, tuple(entities))
 
 
-def _order(span: Span) -> tuple[int, int, bool]:
+def _order(span: Span) -> tuple[int, int, int]:
     """By place, and what contains before what is contained."""
-    return span.start, -span.end, span.kind in _VERBATIM
+    return span.start, -span.end, 0 if span.kind in _QUOTES else 2 if span.kind in _VERBATIM else 1
 
 
 class Splitter:
