@@ -224,6 +224,7 @@ class Page(Inline):
     def _item_close(self, token: Token) -> None:
         level = self._levels[-1]
         if level.marker:  # an item without anything in it
+            level.marker = level.marker.rstrip()
             self._begin([level.line, level.line + 1])
         self._levels.pop()
         if token.level == 1:

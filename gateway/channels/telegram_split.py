@@ -2,7 +2,7 @@
 
 A message holds at most 4,096 UTF-16 units and 100 entities. A cut is made between paragraphs, else lines, else
 sentences, else words, else characters as people see them: the best kind that leaves a part at least half full, or, if
-none does, the best that there is. Code that fits into one message is not cut for the sake of a fuller part; code that
+none does, the best that there is. A heading is not left behind. Code that fits into one message is not cut for the sake of a fuller part; code that
 is cut goes on in the next part, with its language.
 
 What may get lost: white space around a cut and at both ends of a text; in code, the end of the line where the cut is,
@@ -38,6 +38,7 @@ _CLOSE = "\"'\u00bb\u201d\u2019)\\]"  # quotes and brackets behind the end of a 
 _WIDE_ENDS, _WIDE_CLOSE = "\u3002\uff01\uff1f", "\u300d\u300f\u201d\u2019\uff09"
 _SENTENCE = re.compile(rf"(?:(?<!\d)\.|[!?\u2026\u061f])[{_CLOSE}]*(?=\s)|[{_WIDE_ENDS}]+[{_WIDE_CLOSE}]*")
 _EMPTY_LINES = re.compile(r"(?:[^\S\n]*\n)+")
+_NEW_LINES = re.compile(r"\n{1,2}")
 _BLANKS = re.compile(r"\s+")
 _UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 
@@ -162,6 +163,7 @@ class Splitter:
         self._kept = [span.start for span in self._spans if span.kind in KEPT]
         self._edges = sorted({edge for span in self._spans if span.kind in BLOCKS for edge in (span.start, span.end)})
         self._code = [span for span in self._spans if span.kind == "pre"]
+        self._below_headings = {at for span in self._spans for at in self._below(span)}
         self._verbatim = [span for span in self._spans if span.kind in _VERBATIM]
         self._open: list[Span] = []  # those of the parts before that go on
         self._next = 0
@@ -195,7 +197,10 @@ class Splitter:
         half = start + max((reach - start) // 2, 1)
         for low in (half, start + 1):
             for found in (self._paragraph, self._line, self._sentence, self._word):
-                if (end := found(low, reach)) >= low and not self._text[start:end].isspace():
+                end = found(low, reach)
+                while end >= low and end in self._below_headings:
+                    end = found(low, end - 1)
+                if end >= low and not self._text[start:end].isspace():
                     return end
         return self._character(start, reach)
 
@@ -226,6 +231,12 @@ class Splitter:
         while at > start and joined(self._text, at):
             at -= 1
         return at if at > start else reach
+
+    def _below(self, span: Span) -> range:
+        """Where no message ends: between a line that is all bold and what it stands above."""
+        whole = span.kind == "bold" and (span.start == 0 or self._text[span.start - 1] == "\n")
+        found = _NEW_LINES.match(self._text, span.end) if whole else None
+        return range(span.end, found.end() + 1) if found else range(0)
 
     @staticmethod
     def _inside(spans: list[Span], at: int) -> Span | None:

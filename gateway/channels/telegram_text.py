@@ -31,6 +31,8 @@ __all__ = ["LIMIT", "Entity", "Growth", "Kind", "Rich", "growing", "grown", "pla
 
 LONGEST_HALF_LINE = 60
 MOST_OPEN = 10  # marks; beyond, nothing is closed
+_ENDED = {"paragraph_open", "heading_open", "table_open", "blockquote_open", "hr", "definition"}  # by an empty line
+_EMPTY_LINE_AT_END = re.compile(r"\n[ \t]*\n\Z")
 _HALF_LINE = re.compile(
     r"[ \t>]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)*"
     r"(?:[-=*+#>|~`_:$\\ \t]*|\d{1,9}[.)]?|\[[ xX]?\]?|(?:`{3,}|~{3,})[^`\n]*)[ \t]*"
@@ -72,7 +74,7 @@ def grown(markdown: str, limit: int = LIMIT) -> Growth:
     whole = complete(text)
     tokens = blocks(whole)
     page = Page(*parsed(half_written(text, tokens)))
-    settled = page.settled(settled_by(tokens))
+    settled = page.settled(settled_by(whole, tokens))
     parts: list[Rich] = []
     finished = 0
     for cut in cuts(page.rich, limit):
@@ -107,10 +109,10 @@ def complete(text: str) -> str:
     return text[: text.rfind("\n") + 1]
 
 
-def settled_by(tokens: Sequence[Token]) -> Settled:
-    """By the tokens of the complete lines: everything before the last block, or the last item of the last list.
+def settled_by(text: str, tokens: Sequence[Token]) -> Settled:
+    """By the complete lines and their tokens: everything before the last block, or the last item of the last list.
 
-    Of code that goes on, every complete line.
+    An empty line settles most blocks, too. Of code that goes on, every complete line is settled.
     """
     outer = [token for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
     if not outer:
@@ -119,6 +121,8 @@ def settled_by(tokens: Sequence[Token]) -> Settled:
     first: int = (last.map or [0])[0]
     if last.type == "fence":
         return Settled(first, len(clean(last.content).rstrip()))
+    if last.type in _ENDED and _EMPTY_LINE_AT_END.search(text, max(len(text) - LONGEST_HALF_LINE, 0)):
+        return Settled(text.count("\n"))
     if last.type.endswith("_list_open"):
         items = [token for token in tokens if token.level == 1 and token.type == "list_item_open" and token.map]
         first = (items[-1].map or [0])[0]
