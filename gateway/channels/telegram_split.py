@@ -2,8 +2,8 @@
 
 A message holds at most 4,096 UTF-16 units and 100 entities. A cut is made between paragraphs, else lines, else
 sentences, else words, else characters as people see them: the best kind that leaves a part at least half full, or, if
-none does, the best that there is. A heading is not left behind. Code that fits into one message is not cut for the sake of a fuller part; code that
-is cut goes on in the next part, with its language.
+none does, the best that there is. A heading is not left behind. Code that fits into one message is not cut for the sake
+of a fuller part; code that is cut goes on in the next part, with its language.
 
 What may get lost: white space around a cut and at both ends of a text; in code, the end of the line where the cut is,
 and lines without anything on them beside it. What nobody can see is no message of its own. Of more than 100 entities
