@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LIMIT: Final = 4_096
 MOST_ENTITIES: Final = 100
+VIRAMA: Final = 9  # the class of marks that bind a consonant of India to the next
 
 Kind = Literal[
     "bold", "italic", "strikethrough", "spoiler", "code", "pre", "text_link", "blockquote", "expandable_blockquote"
@@ -280,7 +281,7 @@ def joined(text: str, at: int) -> bool:
     before, after = text[at - 1], text[at]
     if after < "\u0300":
         return before == "\r" and after == "\n"
-    if _extends(after) or (before == "\u200d" and after > "\u2000"):
+    if _extends(after) or (before == "\u200d" and after > "\u2000") or (unicodedata.combining(before) == VIRAMA):
         return True
     if _regional(after) and _regional(before):
         return _flags_before(text, at) % 2 == 1

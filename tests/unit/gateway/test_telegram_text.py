@@ -158,6 +158,7 @@ def test_what_telegram_takes_as_a_link(address: str, expected: str | None) -> No
         ("e\u0301" * 11, ["e\u0301" * 10, "e\u0301"]),
         ("e" + "\u0301" * 29, ["e" + "\u0301" * 19, "\u0301" * 10]),
         ("한" * 9 + "\u1112\u1161\u11ab" * 4, ["한" * 9 + "\u1112\u1161\u11ab" * 3, "\u1112\u1161\u11ab"]),
+        ("\u0915\u094d\u0937" * 7, ["\u0915\u094d\u0937" * 6, "\u0915\u094d\u0937"]),
         ("word " + "a" * 20, ["word", "a" * 20]),
     ],
 )  # fmt: skip
