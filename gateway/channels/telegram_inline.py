@@ -138,7 +138,7 @@ class Inline:
         address = clean(str(attrs.get("href", attrs.get("src", "")))).strip()
         said = "".join(self._pieces[link.piece :])
         title = str(attrs.get("title", ""))
-        if title and title.casefold() not in said.casefold():
+        if title and title.casefold() != said.casefold():
             self.write(f" ({title})" if said.strip() else title)
         if "label" in link.token.meta:
             self.labels.add(link.token.meta["label"])

@@ -247,7 +247,7 @@ def dunder(state: StateInline, silent: bool) -> bool:
 
 def brackets(state: StateInline, silent: bool) -> bool:
     """A bracket that nothing closes is text; too many in each other end the search for a link, or it takes for ever."""
-    if state.src[state.pos] not in "[!":
+    if not state.src.startswith(("[", "!["), state.pos):
         return False
     if silent and state.level >= DEEPEST_BRACKETS:
         state.pos = state.posMax

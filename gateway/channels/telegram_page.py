@@ -186,11 +186,11 @@ class Page(Inline):
             self.write(token.content)
 
     def _code_block(self, token: Token) -> None:
-        language, about = _language(token.info.strip())
-        text = clean(token.content).rstrip()
-        if about or (language and not visible(text)):
+        info, text = token.info.strip(), clean(token.content).rstrip()
+        language, about = _language(info) if visible(text) else ("", info)
+        if about:
             self._begin(token.map)
-            self.write(about or language)
+            self.write(about)
         if visible(text):
             self._begin(token.map, code=True)
             start, self._last_code = self.length, ((token.map or [0])[0], self.length)
@@ -224,6 +224,7 @@ class Page(Inline):
     def _item_close(self, token: Token) -> None:
         level = self._levels[-1]
         if level.marker:  # an item without anything in it
+            level.marker = level.marker.rstrip()
             self._begin([level.line, level.line + 1])
         self._levels.pop()
         if token.level == 1:

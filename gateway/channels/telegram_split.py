@@ -2,8 +2,8 @@
 
 A message holds at most 4,096 UTF-16 units and 100 entities. A cut is made between paragraphs, else lines, else
 sentences, else words, else characters as people see them: the best kind that leaves a part at least half full, or, if
-none does, the best that there is. Code that fits into one message is not cut for the sake of a fuller part; code that
-is cut goes on in the next part, with its language.
+none does, the best that there is. A heading is not left behind. Code that fits into one message is not cut for the sake
+of a fuller part; code that is cut goes on in the next part, with its language.
 
 What may get lost: white space around a cut and at both ends of a text; in code, the end of the line where the cut is,
 and lines without anything on them beside it. What nobody can see is no message of its own. Of more than 100 entities
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 LIMIT: Final = 4_096
 MOST_ENTITIES: Final = 100
+VIRAMA: Final = 9  # the class of marks that bind a consonant of India to the next
 
 Kind = Literal[
     "bold", "italic", "strikethrough", "spoiler", "code", "pre", "text_link", "blockquote", "expandable_blockquote"
 ]
-BLOCKS: Final = frozenset({"pre", "blockquote", "expandable_blockquote"})
+_QUOTES: Final = frozenset({"blockquote", "expandable_blockquote"})
+BLOCKS: Final = _QUOTES | {"pre"}
 KEPT: Final = BLOCKS | {"text_link", "spoiler"}
 _VERBATIM: Final = frozenset({"pre", "code"})
 _WORTH: Final = {"italic": 0, "strikethrough": 1, "bold": 2, "code": 3}
@@ -37,6 +39,7 @@ _CLOSE = "\"'\u00bb\u201d\u2019)\\]"  # quotes and brackets behind the end of a 
 _WIDE_ENDS, _WIDE_CLOSE = "\u3002\uff01\uff1f", "\u300d\u300f\u201d\u2019\uff09"
 _SENTENCE = re.compile(rf"(?:(?<!\d)\.|[!?\u2026\u061f])[{_CLOSE}]*(?=\s)|[{_WIDE_ENDS}]+[{_WIDE_CLOSE}]*")
 _EMPTY_LINES = re.compile(r"(?:[^\S\n]*\n)+")
+_NEW_LINES = re.compile(r"\n{1,2}")
 _BLANKS = re.compile(r"\s+")
 _UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 
@@ -144,9 +147,9 @@ def rich_of(text: str, spans: list[Span], start: int = 0) -> Rich:
     return Rich(text, tuple(entities))
 
 
-def _order(span: Span) -> tuple[int, int, bool]:
+def _order(span: Span) -> tuple[int, int, int]:
     """By place, and what contains before what is contained."""
-    return span.start, -span.end, span.kind in _VERBATIM
+    return span.start, -span.end, 0 if span.kind in _QUOTES else 2 if span.kind in _VERBATIM else 1
 
 
 class Splitter:
@@ -161,6 +164,7 @@ class Splitter:
         self._kept = [span.start for span in self._spans if span.kind in KEPT]
         self._edges = sorted({edge for span in self._spans if span.kind in BLOCKS for edge in (span.start, span.end)})
         self._code = [span for span in self._spans if span.kind == "pre"]
+        self._below_headings = {at for span in self._spans for at in self._below(span)}
         self._verbatim = [span for span in self._spans if span.kind in _VERBATIM]
         self._open: list[Span] = []  # those of the parts before that go on
         self._next = 0
@@ -194,7 +198,10 @@ class Splitter:
         half = start + max((reach - start) // 2, 1)
         for low in (half, start + 1):
             for found in (self._paragraph, self._line, self._sentence, self._word):
-                if (end := found(low, reach)) >= low and not self._text[start:end].isspace():
+                end = found(low, reach)
+                while end >= low and end in self._below_headings:
+                    end = found(low, end - 1)
+                if end >= low and not self._text[start:end].isspace():
                     return end
         return self._character(start, reach)
 
@@ -225,6 +232,12 @@ class Splitter:
         while at > start and joined(self._text, at):
             at -= 1
         return at if at > start else reach
+
+    def _below(self, span: Span) -> range:
+        """Where no message ends: between a line that is all bold and what it stands above."""
+        whole = span.kind == "bold" and (span.start == 0 or self._text[span.start - 1] == "\n")
+        found = _NEW_LINES.match(self._text, span.end) if whole else None
+        return range(span.end, found.end() + 1) if found else range(0)
 
     @staticmethod
     def _inside(spans: list[Span], at: int) -> Span | None:
@@ -268,7 +281,7 @@ def joined(text: str, at: int) -> bool:
     before, after = text[at - 1], text[at]
     if after < "\u0300":
         return before == "\r" and after == "\n"
-    if _extends(after) or (before == "\u200d" and after > "\u2000"):
+    if _extends(after) or (before == "\u200d" and after > "\u2000") or (unicodedata.combining(before) == VIRAMA):
         return True
     if _regional(after) and _regional(before):
         return _flags_before(text, at) % 2 == 1

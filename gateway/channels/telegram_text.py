@@ -31,13 +31,19 @@ __all__ = ["LIMIT", "Entity", "Growth", "Kind", "Rich", "growing", "grown", "pla
 
 LONGEST_HALF_LINE = 60
 MOST_OPEN = 10  # marks; beyond, nothing is closed
+_ENDED = {"paragraph_open", "heading_open", "table_open", "blockquote_open", "hr", "definition"}  # by an empty line
+_EMPTY_LINE_AT_END = re.compile(r"\n[ \t]*\n\Z")
 _HALF_LINE = re.compile(
-    r"[ \t>]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)*(?:[-=*+#>|~`_:$\\ \t]*|\d{1,9}[.)]|(?:`{3,}|~{3,})[^`\n]*)[ \t]*"
+    r"[ \t>]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)*"
+    r"(?:[-=*+#>|~`_:$\\ \t]*|\d{1,9}[.)]?|\[[ xX]?\]?|(?:`{3,}|~{3,})[^`\n]*)[ \t]*"
 )
 _FENCE_AT_END = re.compile(r"(?:\A|\n)[ \t>]*(?:`{3,}|~{3,})[^`\n]*\s*\Z")
-_NEW_BLOCK = re.compile(r"(?:\A|\n)(?:[ \t]*\n)*[ \t>]*(?:[-+*]|\d{1,9}[.)]|#{1,6})[ \t]+|\n[ \t>]*\n|\A")
-_HALF_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\Z")
-_MARK = re.compile(r"\\.|`+|\*+|_+|~~|\|\|", re.DOTALL)
+_NEW_BLOCK = re.compile(
+    r"(?:\A|\n)(?:[ \t]*\n)*[ \t>]*(?:(?:[-+*]|\d{1,9}[.)]|#{1,6})[ \t]+|(?:`{3,}|~{3,})[^\n]*\n)|\n[ \t>]*\n"
+)
+_HALF_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\Z|(?<![\w\\])!?\[([^\[\]\n]*)\]?\Z")
+_MARK = re.compile(r"\\.|`+|\*+|_+|~+|\|+", re.DOTALL)
+_OPENS = {"*", "**", "***", "_", "__", "___", "~~", "||"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ def grown(markdown: str, limit: int = LIMIT) -> Growth:
     whole = complete(text)
     tokens = blocks(whole)
     page = Page(*parsed(half_written(text, tokens)))
-    settled = page.settled(settled_by(tokens))
+    settled = page.settled(settled_by(whole, tokens))
     parts: list[Rich] = []
     finished = 0
     for cut in cuts(page.rich, limit):
@@ -103,10 +109,10 @@ def complete(text: str) -> str:
     return text[: text.rfind("\n") + 1]
 
 
-def settled_by(tokens: Sequence[Token]) -> Settled:
-    """By the tokens of the complete lines: everything before the last block, or the last item of the last list.
+def settled_by(text: str, tokens: Sequence[Token]) -> Settled:
+    """By the complete lines and their tokens: everything before the last block, or the last item of the last list.
 
-    Of code that goes on, every complete line.
+    An empty line settles most blocks, too. Of code that goes on, every complete line is settled.
     """
     outer = [token for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
     if not outer:
@@ -115,6 +121,8 @@ def settled_by(tokens: Sequence[Token]) -> Settled:
     first: int = (last.map or [0])[0]
     if last.type == "fence":
         return Settled(first, len(clean(last.content).rstrip()))
+    if last.type in _ENDED and _EMPTY_LINE_AT_END.search(text, max(len(text) - LONGEST_HALF_LINE, 0)):
+        return Settled(text.count("\n"))
     if last.type.endswith("_list_open"):
         items = [token for token in tokens if token.level == 1 and token.type == "list_item_open" and token.map]
         first = (items[-1].map or [0])[0]
@@ -124,12 +132,19 @@ def settled_by(tokens: Sequence[Token]) -> Settled:
 def half_written(text: str, tokens: Sequence[Token]) -> str:
     """With what is open at the end closed, and without marks of which nobody can say yet what they are."""
     head = complete(text)
-    half = len(text) - len(head) <= LONGEST_HALF_LINE and _HALF_LINE.fullmatch(text, len(head))
-    text = head if half else text
-    in_code = bool(tokens) and tokens[-1].type in {"fence", "code_block"} and not _closed(head, tokens[-1])
+    text = head if _is_half(text[len(head) :]) else text
+    last = next((token for token in reversed(tokens) if token.nesting == 0), None)
+    in_code = last is not None and last.type in {"fence", "code_block"} and not _closed(head, last)
     if (found := _FENCE_AT_END.search(text, max(text.rstrip().rfind("\n"), 0))) is not None:
         return text[: found.start()]
     return text if in_code else _closed_inside(_without_header(text))
+
+
+def _is_half(line: str) -> bool:
+    """A line that may become anything, or the row of a table."""
+    start = line.lstrip(" \t>")
+    row = start.startswith("|") and not start.startswith("||")
+    return row or (len(line) <= LONGEST_HALF_LINE and _HALF_LINE.fullmatch(line) is not None)
 
 
 def _closed(text: str, fence: Token) -> bool:
@@ -154,7 +169,7 @@ def _closed_inside(text: str) -> str:
         begin = found.end()
     if text[text.rfind("\n") + 1 :].lstrip(" >").startswith("|"):
         begin = max(begin, text.rfind("|") + 1)
-    last = _HALF_LINK.sub(r"\1", text[begin:].removesuffix("\\"))
+    last = _HALF_LINK.sub(lambda found: found[1] or found[2] or "", text[begin:].removesuffix("\\"))
     kept, closers = _open_marks(last)
     return text[:begin] + (last[:kept].rstrip() + closers if closers or kept < len(last) else last)
 
@@ -177,9 +192,15 @@ def _open_marks(text: str) -> tuple[int, str]:
             del marks[len(marks) - 1 - marks[::-1].index(run) :]
         elif at == len(text):
             return found.start(), _closing(marks)
-        elif not text[at].isspace() and (len(run) > 1 or not text[max(found.start() - 1, 0) : found.start()].isalnum()):
+        elif run in _OPENS and _may_open(text, found.start(), at):
             marks.append(run)
     return len(text), _closing(marks) if len(marks) < MOST_OPEN else ""
+
+
+def _may_open(text: str, start: int, end: int) -> bool:
+    """A single mark inside a word opens nothing."""
+    inside = start > 0 and text[start - 1].isalnum() and (end - start == 1 or text[start] == "_")
+    return not text[end].isspace() and not inside
 
 
 def _closing(marks: list[str]) -> str:
