@@ -300,7 +300,7 @@ async def test_nothing_is_sent_any_more_after_the_cut() -> None:
 
 async def test_a_slow_peer_gets_all_and_a_deaf_one_is_cut_off(wire: Served) -> None:
     """Each piece has the time of a send, not all of them together; who takes nothing for so long is gone. (S12)"""
-    async with wire.client(await wire.secret()) as client:
+    async with wire.client(await wire.secret(), Connection="close") as client:  # none is kept so long here
         await fire([client], await make_jobs(client, 10, "x" * 8_000), 100)
         newest = await ran(wire.store, 100)
     secret = await wire.secret()
