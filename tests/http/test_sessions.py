@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
+from store.postgres import open_postgres
 from store.records import Role, Said, SessionKey
 from tests.http.calls import kept, something_of_everything, until
-from tests.http.world import open_served, problem_of
+from tests.http.world import open_served, open_served_without_gateway, problem_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from store.protocols import Store
 
 KEY = SessionKey("default", "main", "http", "", "main")
@@ -125,3 +129,24 @@ async def test_settings_of_one_conversation_from_many_sides(whole: Store) -> Non
             for name in EVERYTHING:
                 nursery.start_soon(put, name)
         assert kept(await client.get(f"/v1/sessions/{KEY}"))["policy"] == EVERYTHING
+
+
+async def test_two_gateways_that_set_different_things_both_do(database: str, tmp_path: Path) -> None:
+    """One is asked for the cap, the other for the zone, at the same time: nothing that was answered 200 is lost."""
+    async with open_postgres(database) as one, open_postgres(database) as two:
+        await one.remember(KEY, [Said(Role.USER, "x")])
+        async with (
+            open_served_without_gateway(one, tmp_path / "one") as here,
+            open_served_without_gateway(two, tmp_path / "two") as there,
+            here.client(secret := await here.secret()) as a,
+            there.client(secret) as b,
+        ):
+            path = f"/v1/sessions/{KEY}/policy"
+            for number in range(1, 21):
+                zone = ("Europe/Berlin", "UTC")[number % 2]
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(partial(a.patch, path, json={"cap": number}))
+                    nursery.start_soon(partial(b.patch, path, json={"zone": zone}))
+                found = await one.session(KEY)
+                assert found is not None
+                assert (found.standing.policy.cap, found.standing.policy.zone) == (number, zone)
