@@ -33,7 +33,7 @@ run: .venv/run.stamp ## install what goclaw needs and start it (ARGS="config sho
 
 .PHONY: test
 test: .venv/dev.stamp ## run the tests
-	@$(PYTEST) -q --numprocesses auto --maxprocesses 4 $(ARGS)
+	@$(PYTEST) -q --numprocesses 3 $(ARGS)
 
 .PHONY: check
 check: .venv/dev.stamp ## formatting, lint, types, import rules, dependencies, then the tests
